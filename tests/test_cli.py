@@ -97,7 +97,7 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["train", "reach", "--tuning.net", "x"], "--tuning.net: expected [INT [INT ...]], got"),
         (["train", "reach", "--judge", "me"], "--judge: expected select, test, got 'me'"),
         (["train", "reach", "--seed"], "--seed: expected INT, got nothing"),
-        (["export"], "robo-rl export needs RUN, TO: robo-rl export --help"),
+        (["export"], "robo-rl export needs RUN, TO; see robo-rl export --help"),
         (["train", "reach", "--env-kwargs", "{}1"],
          "env_python and env_kwargs apply to gym:ID tasks only, got task reach"),
         (["train", "gym:Pendulum-v1", "--reward", "task", "--episode-s", "2"],

@@ -19,7 +19,7 @@ from robo_rl.runtime.threads import set_threads
 
 @dataclass(frozen=True, kw_only=True)
 class BenchCommand:
-    """Measures what is missing of an experiment; what is finished is not done again."""
+    """Runs the missing parts of an experiment; finished parts are not repeated."""
 
     what: tyro.conf.Positional[str] = ""  # an experiment from the list above; all: all rates
     list: bool = False  # print the experiments

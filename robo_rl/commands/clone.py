@@ -1,4 +1,4 @@
-"""`robo-rl clone`: a policy that does as demonstrations did."""
+"""`robo-rl clone`: behaviour cloning from demonstrations."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from sims.core.multi_goal import ANY
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateCommand:
-    """Ground-truth success of a run's exported policy, and its floors, on the test seed."""
+    """Ground-truth success of a run's exported policy, with baselines, on the test seeds."""
 
     run: tyro.conf.Positional[Path]  # the run's folder
     episodes: int = 1000  # evaluation episodes

@@ -35,7 +35,7 @@ from sims.external.gymnasium_env import PREFIX
 class TrainCommand(CommonOptions):
     """Trains a policy: TASK --goal "a sentence" --reward clip; or "a sentence" alone."""
 
-    # As `robo-rl list tasks` shows, or gym:ID; or a sentence that one of those reads.
+    # A name from `robo-rl list tasks`, or gym:ID; or a goal sentence that a task can parse.
     task: tyro.conf.Positional[str] = "reach"
     resume: Path | None = None  # run folder to resume; --env-steps MORE extends it
     as_json: Json = False  # print the result as JSON

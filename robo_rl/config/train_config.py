@@ -35,18 +35,18 @@ Share = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
 
 @dataclass(frozen=True, kw_only=True)
 class CommonOptions:
-    """What people set most."""
+    """Common options."""
 
     task: str = "reach"  # as `robo-rl list tasks` shows
-    # A sentence, or the key of one of the task's goals, or any: all of them, one an episode; empty:
-    # the first one.
+    # A sentence, or the key of a goal of the task, or any: another goal of the task per episode;
+    # empty: the first goal.
     goal: str = ""
     # A goal written as a formula instead (docs/reference/goal-language.md), with --reward offline.
     formula: str = ""
     reward: Name = None  # as `robo-rl list rewards` shows
     robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own, if it has one
-    things: str = ""  # on the table of task tabletop: "yellow ball, two red cubes, white plate"
-    scene: str = ""  # on that table: your FILE.xml, with its card FILE.toml beside it
+    things: str = ""  # objects of task tabletop: "yellow ball, two red cubes, white plate"
+    scene: str = ""  # your scene for task tabletop: FILE.xml, with FILE.toml beside it
     learner: Name = None  # as `robo-rl list learners` shows
     env_steps: Steps = None  # simulated steps, summed over all environments
     seed: int = 0  # training seed; evaluation uses seeds that no training run uses
@@ -55,7 +55,7 @@ class CommonOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class FurtherOptions:
-    """Seldom needed."""
+    """Further options."""
 
     episodes: int = 1000  # evaluation episodes at the end of training
     # Evaluation seeds: select is for development, test is for figures that you publish.

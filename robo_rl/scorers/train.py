@@ -50,8 +50,8 @@ class ScorerConfig(ABC):
 
     task: str = "reach"  # as `robo-rl list tasks` shows
     robot: str = ""  # name from `robo-rl list robots`; empty: the task's own
-    things: str = ""  # on the table of task tabletop: "yellow ball, two red cubes, white plate"
-    scene: str = ""  # on that table: your FILE.xml, with its card FILE.toml beside it
+    things: str = ""  # objects of task tabletop: "yellow ball, two red cubes, white plate"
+    scene: str = ""  # your scene for task tabletop: FILE.xml, with FILE.toml beside it
     goal: str = ""  # sentence or key with a success judge; empty: the first goal
     out: Path  # .safetensors file to write
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
@@ -110,7 +110,7 @@ class TrainedScorer:
 
 @dataclass(frozen=True, kw_only=True)
 class SuccessScorer(ScorerConfig):
-    """Trains a success classifier: the simulator says in which frames the goal is met."""
+    """Trains a success classifier on frames that the simulator labels."""
 
     bound: float = 0.01  # allowed false positive rate on frames
     each: bool = False  # apply the bound per actor, not only overall
@@ -136,7 +136,7 @@ class SuccessScorer(ScorerConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ProgressScorer(ScorerConfig):
-    """Trains a model of progress: demonstrations, the same rewound, and episodes that fail."""
+    """Trains a progress model on demonstrations, rewound copies of them, and failed episodes."""
 
     rewinds: int = 2  # rewound copies per demonstration
 
@@ -150,8 +150,8 @@ class ProgressScorer(ScorerConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class CriticScorer(ScorerConfig):
-    """Trains a critic of films: ends that meet the goal against ends that do not, and of two frames
-    of a demonstration the later one is worth no less."""
+    """Trains a video critic: successful final frames score above failed ones, and later frames of a
+    demonstration score no less than earlier ones."""
 
     ranking: float = 33.0  # weight of the temporal ranking loss; 0: final frames only
 
@@ -165,8 +165,8 @@ class CriticScorer(ScorerConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ValueScorer(ScorerConfig):
-    """Trains a value of frames for the sentence: likeness of both, of which demonstrations say that
-    it rises with every step, and that actions and other sentences stay told apart."""
+    """Trains a value of frames for a sentence: their similarity, fitted to rise over demonstrations
+    while it still separates actions and other sentences."""
 
     inverse: float = 1.0  # weight of the inverse-dynamics loss; 0: as LIV
     contrast: float = 1.0  # weight of other sentences and failures; 0: as ARP
@@ -187,9 +187,9 @@ class ValueScorer(ScorerConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class PreferencesScorer(ScorerConfig):
-    """Trains a reward under which what was preferred is worth more: the answers in a store, and a
-    scripted oracle's, which reads the simulator's dense reward and is wrong now and then, or those
-    of a model behind a wire, which sees frames."""
+    """Trains a reward from preferences: labels of a store, and those of a scripted oracle, which
+    reads the simulator's dense reward and errs at times, or of a remote model, which sees
+    frames."""
 
     watch: EpisodesConfig = field(
         default_factory=lambda: EpisodesConfig(demonstrations=0, lost=0, random=60, scattered=180)

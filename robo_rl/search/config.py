@@ -26,8 +26,8 @@ class SearchConfig:
     task: str = "reach"  # as `robo-rl list tasks` shows
     goal: str = ""  # a sentence with a success judge
     robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
-    things: str = ""  # on the table of task tabletop: "yellow ball, two red cubes, white plate"
-    scene: str = ""  # on that table: your FILE.xml, with its card FILE.toml beside it
+    things: str = ""  # objects of task tabletop: "yellow ball, two red cubes, white plate"
+    scene: str = ""  # your scene for task tabletop: FILE.xml, with FILE.toml beside it
     writer: str = "offline"  # proposer: offline, llm, text2reward, eureka, card
     candidates: int = 6  # programs per round
     rounds: int = 2  # proposal rounds, each based on earlier results

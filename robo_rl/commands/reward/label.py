@@ -52,8 +52,8 @@ KEYS = {"pair": PAIR_KEYS, "rating": RATING_KEYS}
 
 @dataclass(frozen=True, kw_only=True)
 class LabelCommand(SceneOptions):
-    """Shows two stretches of a few frames and asks which is nearer to the goal, or one and asks how
-    far it is. Every answer is kept at once; who stops goes on with the questions that are left."""
+    """Shows two segments of a few frames and asks which is closer to the goal, or one segment to
+    rate. Every answer is stored at once; run the command again to continue."""
 
     store: tyro.conf.Positional[Path]  # folder of labels; created if missing
     task: str = "reach"  # as `robo-rl list tasks` shows

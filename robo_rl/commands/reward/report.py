@@ -26,8 +26,8 @@ SHARED = ("encoder", "dtype", "distill", "elsewhere")  # settings that are given
 
 @dataclass(frozen=True, kw_only=True)
 class RewardReportCommand(SceneOptions):
-    """Judges rewards of one goal, or a run's, on stated episodes by the simulator's truth; without
-    any, an encoder on held-out states, caption by caption."""
+    """Evaluates rewards of one goal, or of a run, against the simulator's success judge; without
+    rewards, evaluates an encoder on held-out states, per caption."""
 
     # As `robo-rl list rewards` shows, a scorer's FILE.safetensors, or one finished run's folder.
     rewards: tyro.conf.Positional[tuple[str, ...]] = ()

@@ -37,8 +37,8 @@ Figures = dict[str, Any]  # of an episode
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreCommand:
-    """Scores what is seen against a sentence: frame by frame by an encoder, or a few frames of each
-    episode by a model behind a wire."""
+    """Scores frames against a sentence: each frame by an encoder, or a few frames per episode by
+    a remote model."""
 
     # Runs; logs (*.mcap) and folders of them; Minari sets; LeRobotDatasets; videos; folders of
     # images.

@@ -35,14 +35,14 @@ SHIPPED_CAMERAS = ("front", "top")
 
 @dataclass(frozen=True, kw_only=True)
 class TrainClipCommand:
-    """Trains a small CLIP for one scene or for several: draws scattered and random states, has
-    every caption graded by what they measure, fits, and judges what came of it. The captions are
-    those that the table of predicates writes for the tasks' things, or your own."""
+    """Trains a small CLIP for one scene or several: renders random states, grades each caption from
+    the simulator state, fits, and evaluates the result. The captions are generated from the
+    predicates for the objects of the tasks, or are your own."""
 
-    # Whose scenes: any tasks with things; with --captions any one task, and gym:ID.
+    # Tasks to render: any tasks with objects; with --captions, one task of any kind or gym:ID.
     task: tuple[str, ...] = ("reach",)
-    # On the table of --task tabletop: "yellow ball, two red cubes, white plate", or "any": whatever
-    # is called by its colour and shape.
+    # Objects of --task tabletop: "yellow ball, two red cubes, white plate", or "any": every colour
+    # and shape.
     things: str = ""
     scene: str = ""  # your scene for task tabletop: FILE.xml, with FILE.toml beside it
     captions: Path | None = None  # TOML file of your own captions and when each is true
