@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from faults import FAULTS, Shown
 
@@ -46,6 +47,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[SHOWN] = Shown()
+    # How long an example takes says more about what else the machine is doing.
+    hypothesis.settings.register_profile(
+        "any machine",
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+    hypothesis.settings.load_profile("any machine")
     config.addinivalue_line("markers", "learns: asserts an outcome of learning (set by `outcome`)")
     # Two workers on two cores have no thread to spare, and to measure that takes as long each time.
     os.environ.setdefault(RENDER_THREADS, "1")
