@@ -460,7 +460,7 @@ def test_divergence_ends_training_with_its_reason():
 def test_wrong_settings_say_what_would_fit():
     with pytest.raises(ValueError, match="does not divide into 3 minibatches.* fits is 4"):
         new(PPOConfig(**SMALL, minibatches=3))
-    with pytest.raises(ValueError, match="num_envs=8, the simulator has 4 rows"):
+    with pytest.raises(ValueError, match="num_envs=8, the simulator has 4 environments"):
         make_learner(PPO_SMALL, PointMass(4), Nearness())
     with pytest.raises(ValueError, match="horizon_s must be above 0, got -1"):
         PPOConfig(horizon_s=-1)

@@ -54,7 +54,7 @@ def test_every_combination_is_what_train_would_be_told() -> None:
         (["--over", "learner=ppo,ppo"], "expected OPTION=VALUE"),
         (["--over", "learner=ppo,"], "expected OPTION=VALUE"),
         (["--over", "seed=1,2"], "this is an option of sweep itself"),
-        (["--over", "robot=so101,ur5e", "--over", "robot=fr3"], "--over twice"),
+        (["--over", "robot=so101,ur5e", "--over", "robot=fr3"], "--over is given twice"),
         (["--over", "learner=ppo,nobody"], "unknown learner 'nobody'"),
         (["--seeds", "1,x"], "whole numbers"),
         (["--jobs", "0"], "at least 1"),
