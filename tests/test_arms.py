@@ -63,9 +63,9 @@ def test_an_option_of_another_arms_emulator_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["emulate", "so101", "--compressed"]) == 1
-    assert "--compressed is not for so101" in capsys.readouterr().err
+    assert "--compressed does not apply to so101" in capsys.readouterr().err
     assert main(["emulate", "ur5e", "--uncalibrated"]) == 1
-    assert "--uncalibrated is not for ur5e" in capsys.readouterr().err
+    assert "--uncalibrated does not apply to ur5e" in capsys.readouterr().err
 
 
 def test_a_goal_that_is_not_read_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

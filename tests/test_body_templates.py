@@ -231,7 +231,7 @@ def test_what_a_body_lacks_is_named() -> None:
     with pytest.raises(NoTemplate, match="no signal 'pitch'"):
         write_program(parse("front_flip(walker)"), walker)
     humanoid = card_of("humanoid")
-    with pytest.raises(NoTemplate, match="by a body with 2 feet"):
+    with pytest.raises(NoTemplate, match="with a body of 2 feet"):
         write_program(parse("lie_down(humanoid)"), humanoid)
     ant = card_of("ant")
     bare = replace(ant, signals=tuple(s for s in ant.signals if s.name != "torso_up"))

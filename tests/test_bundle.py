@@ -172,7 +172,10 @@ def test_both_sides_are_printed_when_shapes_differ(tmp_path: Path) -> None:
     [
         ({"name": "three"}, "arm: the bundle has 'two', the robot has 'three'"),
         ({"joints": ("b", "a")}, r"joints: .*\('a', 'b'\).*\('b', 'a'\)"),
-        ({"period": 0.03}, "bundle has 0.05 s, the robot takes a target every 0.03 s"),
+        (
+            {"period": 0.03},
+            "bundle has 0.05 s, expected a whole multiple of the robot's period of 0.03 s",
+        ),
         ({"period": 0.1}, "whole multiple"),
         ({"position": np.array([[-2, 2], [-0.4, 1]])}, "park pose.*b at -0.500 rad.*-0.400"),
     ],

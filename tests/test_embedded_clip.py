@@ -321,7 +321,9 @@ def test_training_that_was_killed_goes_on_to_the_same_weights(
     with pytest.raises(ValueError, match="under_way was written by a training with other options"):
         fit(seen.frames[:48], told, config, kept=kept)
     other = replace(config, dtype="bfloat16")
-    with pytest.raises(ValueError, match="begun in float32, asked is bfloat16.*--dtype float32"):
+    with pytest.raises(
+        ValueError, match="started with dtype float32, got bfloat16.*--dtype float32"
+    ):
         fit(seen.frames, told, other, kept=kept)
 
 
@@ -351,7 +353,7 @@ def test_training_under_way_of_before_dtype_was_an_option_goes_on_in_its_format(
     again = fit(seen.frames, told, config, kept=kept)
     for name, tensor in whole.state_dict().items():
         assert torch.equal(tensor, again.state_dict()[name]), name
-    with pytest.raises(ValueError, match="begun in bfloat16, asked is float32"):
+    with pytest.raises(ValueError, match="started with dtype bfloat16, got float32"):
         fit(seen.frames, told, replace(config, dtype="float32"), kept=kept)
 
 

@@ -99,7 +99,7 @@ def test_a_comment_or_the_command_line_does_not_undo_a_nights_work(
     assert hashed() == taught != first
     (tmp_path / "sims/table.json").write_text("{}")
     assert hashed() != taught
-    with pytest.raises(ValueError, match="'sims.e', which there is not"):
+    with pytest.raises(ValueError, match="'sims.e', which does not exist"):
         fingerprint.fingerprint(BenchmarkRow("r", {}, ("sims.e",)))
 
 

@@ -273,7 +273,7 @@ def test_what_is_no_film_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     for reward, more, says in (
         ("film:nowhere.webm", [], "video nowhere.webm does not exist; make one of the"),
         (f"film:{tmp_path / 'text.mp4'}", [], "cannot read a video"),
-        (f"film:{tmp_path / 'empty'}", [], "nothing in"),
+        (f"film:{tmp_path / 'empty'}", [], "no frames that can be read"),
         ("film", ["--film.formula", "ordered"], "a sentence has no temporal order"),
         ("film", ["--robot", "koch"], "then give --film.encoder embedded:FILE.safetensors"),
     ):
@@ -287,5 +287,5 @@ def test_what_is_no_film_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
             reward_type(name)
     with pytest.raises(ValueError, match="at least 2"):
         VideoSimilarityConfig(frames=1)
-    with pytest.raises(ValueError, match=r"must be \(3, D\) rows"):
+    with pytest.raises(ValueError, match=r"must have shape \(3, D\)"):
         VideoSimilarityReward(Pixels(), np.eye(6), 5, 3, "ordered")

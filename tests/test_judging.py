@@ -309,7 +309,7 @@ def test_training_ends_where_it_is_asked_to(tmp_path: Path) -> None:
     other = RunDir.create(tmp_path / "other", CONFIG)
     assert trained(other, Turning(*marks), warn=told.append).learner.env_steps == 1024
     assert len(told) == 4
-    with pytest.raises(ValueError, match="looks=0"):
+    with pytest.raises(ValueError, match="set looks above 0"):
         TrainConfig(stop_overoptimised=True, looks=0)
 
 

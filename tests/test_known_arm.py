@@ -70,7 +70,7 @@ def test_what_cannot_be_told_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> N
         lambda: SimDriver(TASK, clock=VirtualClock(1000.0), stiffness=10.0),
         lambda: ArmConditions(stiffness=10.0).randomization(TASK),
     ):
-        with pytest.raises(ValueError, match="reach has none of which it is known"):
+        with pytest.raises(ValueError, match="known servo stiffness: reach has none"):
             ask()
     with pytest.raises(ValueError, match="is not supported here: leave it out"):
         ArmConditions(offset=(0.05, 0.0, 0.0)).randomization(TASK)
@@ -135,7 +135,7 @@ def test_a_policy_is_judged_on_the_arm_that_is_asked_for(run, capsys) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("hopper", "--stiffness", "10"), "hopper has none of which it is known"),
+        (("hopper", "--stiffness", "10"), "known servo stiffness: hopper has none"),
         (("reach", "--latency", "2"), "--latency must be below 1 s, 10 control steps each way"),
         (("gym:Pendulum-v1", "--latency", "0.1"), "leave out --latency"),
         (("reach", "--stiffness", "-1"), "stiffness must be at least 0, got -1"),

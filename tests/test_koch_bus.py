@@ -255,5 +255,5 @@ def test_the_client_takes_a_checksum_for_data_where_ours_does_not(
     data, result, error = BUS.readTxRx(port, 1, 300, 2)
     assert result == sdk.COMM_SUCCESS and len(data) == 2 and error == NO_ACCESS
     arm.driver.connect()
-    with pytest.raises(Exception, match="servo 1: a reply of the wrong length"):
+    with pytest.raises(Exception, match="servo 1: reply has the wrong length"):
         arm.driver.ask(0, 300, 2)

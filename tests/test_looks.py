@@ -64,7 +64,7 @@ def test_a_good_enough_policy_ends_training_with_all_saved(tmp_path: Path) -> No
     run = RunDir.create(tmp_path / "run", CONFIG)
     fitted = trained(run, Judge(0.5, 0.95), stop_at=0.95)
     assert fitted.learner.env_steps == run.latest_checkpoint().step == 512
-    with pytest.raises(ValueError, match="nobody judges"):
+    with pytest.raises(ValueError, match="no success judge"):
         trained(RunDir.create(tmp_path / "other", CONFIG), Judge(7.0, figure="return"), stop_at=0.9)
 
 

@@ -114,7 +114,7 @@ def test_on_an_arm_that_the_shipped_clip_does_not_know_another_one_is_given() ->
     task = sims.make_task("reach", robot="koch", goal="touch_red_cube")
     with pytest.raises(ValueError, match="then give --encoder embedded:FILE"):
         make_reward_labeller(OnRobotConfig(reward="clip"), task)
-    with pytest.raises(ValueError, match="no embedded CLIP at other.safetensors"):
+    with pytest.raises(ValueError, match="embedded CLIP other.safetensors does not exist"):
         make_reward_labeller(
             OnRobotConfig(reward="clip", encoder="embedded:other.safetensors"), task
         )

@@ -212,7 +212,7 @@ def test_the_same_around_somebody_s_env(weights: Path) -> None:
         blind = FrameRewardWrapper(gymnasium.make("CartPole-v1"), UPRIGHT, encoder=own)
         blind.reset()
         blind.step(0)
-    with pytest.raises(ValueError, match="knows reach, lift, .* cameras front, top alone"):
+    with pytest.raises(ValueError, match="trained on reach, lift, .* cameras front, top only"):
         FrameScorer(UPRIGHT, encoder="embedded")
 
 

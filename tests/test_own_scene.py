@@ -349,7 +349,7 @@ def test_meshes_and_textures_of_the_folder_are_seen(tmp_path: Path) -> None:
     assert env.model.nmesh == 1 and env.task.objects[0].half == (0.02, 0.02, 0.02)
     solid = partial(str.replace, path.read_text(), 'contype="0" conaffinity="0"')
     path.write_text(solid(""))
-    with pytest.raises(SceneError, match="what is only to be seen has contype"):
+    with pytest.raises(SceneError, match="for a purely visual geom set contype"):
         table(path)
 
 

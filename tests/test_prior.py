@@ -215,8 +215,8 @@ def test_offline_learning_needs_a_data_set(demos: Path) -> None:
         ({"interventions": 0.2}, "--demos only: leave out interventions"),
         ({"temperature": -1}, "temperature must be at least 0"),
         ({"clone_updates": 100}, "--demos only: leave out clone_updates"),
-        ({"actor_every": 4}, "actor_every is of steps"),
-        ({"entropy_init": 0.5}, "entropy_init is of steps"),
+        ({"actor_every": 4}, "leave out actor_every"),
+        ({"entropy_init": 0.5}, "leave out entropy_init"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=said):
             IQLConfig(demos=str(demos), **wrong)
@@ -426,7 +426,7 @@ def test_what_does_not_fit_is_one_line(demos: Path, tmp_path: Path) -> None:
     for kind in (SACConfig, EnsembleConfig):
         with pytest.raises(ValueError, match="demo_share must be between 0 and 1, got 0"):
             kind(demos=str(demos), demo_share=0)
-    with pytest.raises(ValueError, match="clone_updates is of demonstrations"):
+    with pytest.raises(ValueError, match="clone_updates needs demonstrations"):
         EnsembleConfig(clone_updates=1)
 
 

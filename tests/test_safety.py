@@ -347,7 +347,7 @@ def test_each_reason_to_stop_names_itself(
 def test_a_wish_made_of_an_old_measurement_is_dropped() -> None:
     memory = FILTER.start(measured((0, 0)), 0.0)
     old = TargetRequest(np.zeros(2), 0.0, source=TargetSource.POLICY, t=-0.4)
-    with pytest.raises(SafetyStop, match="the policy's target was made of what was measured 0.4"):
+    with pytest.raises(SafetyStop, match="the policy's target is based on a measurement of 0.4"):
         FILTER.step(measured((0, 0)), old, 0.02, memory)
 
 

@@ -213,7 +213,7 @@ def test_an_adapter_that_takes_nothing_is_a_clear_fault_and_closes_at_once() -> 
             while time.monotonic() < begun + 10.0:
                 port.writePort([0] * 1024)
         assert caught.value.fault is Fault.DISCONNECTED
-        assert "no bytes were taken for 0.1 s: the adapter is stuck" in str(caught.value)
+        assert "no bytes could be written for 0.1 s: the USB adapter is stuck" in str(caught.value)
         assert "too busy" in str(caught.value)
         begun = time.monotonic()
         port.closePort()

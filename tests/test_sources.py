@@ -303,7 +303,7 @@ def test_mistakes_are_one_line(
     assert "of one LeRobotDataset" in said and "got a Minari data set" in said
     said = refusal(capsys, lerobot, "--progress", tmp_path / "p.json")
     assert "must be a new .parquet file" in said
-    assert "give --progress" in refusal(capsys, lerobot, "--bounds", "0", "1")
+    assert "needs --progress" in refusal(capsys, lerobot, "--bounds", "0", "1")
     said = refusal(capsys, lerobot, "--bounds", "1", "0", "--progress", tmp_path / "p.parquet")
     assert "two increasing numbers, got (1.0, 0.0)" in said
     assert "--plot must be a .png file" in refusal(capsys, lerobot, "--plot", tmp_path / "p.jpg")

@@ -171,7 +171,7 @@ def test_a_lens_and_a_place_are_found_from_pictures_of_the_board(
     assert place_error < 0.6
     where = -placed.rotation.T @ placed.translation
     np.testing.assert_allclose(where, np.zeros(3), atol=0.006)
-    with pytest.raises(ValueError, match="shows in 0 of 7 pictures, 6 are needed"):
+    with pytest.raises(ValueError, match="found in 0 of 7 images, at least 6 are needed"):
         calibrate_lens([np.zeros_like(images[0])] * 7, BOARD)
 
 

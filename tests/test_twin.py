@@ -129,7 +129,7 @@ def test_targets_count_from_what_was_really_sent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "what"), [(np.nan, "measured"), (np.inf, "measured"), (1e12, "out of bounds")]
+    ("value", "what"), [(np.nan, "measured"), (np.inf, "measured"), (1e12, "values out of bounds")]
 )
 def test_nonsense_is_not_swallowed_by_the_model(value: float, what: str) -> None:
     """MuJoCo would quietly reset the row and the policy would see a world of defaults."""

@@ -196,7 +196,7 @@ def test_demonstrations_say_what_made_them(tmp_path: Path) -> None:
     assert warned(read) == []
     of_another(metadata, "versions")
     [said] = warned(read)
-    assert said.startswith(f"the data set {folder} was made with MuJoCo 3.1.0")
+    assert said.startswith(f"the dataset {folder} was made with MuJoCo 3.1.0")
     of_another(metadata, "versions", engine=None)
     assert warned(read) == []
 
@@ -214,7 +214,7 @@ def test_a_lerobot_dataset_says_what_made_it(tmp_path: Path) -> None:
     assert warned(read) == []
     of_another(to / VERSIONS)
     [said] = warned(read)
-    assert said.startswith(f"the data set {to} was made with MuJoCo 3.1.0")
+    assert said.startswith(f"the dataset {to} was made with MuJoCo 3.1.0")
     (to / VERSIONS).unlink()
     assert warned(read) == []
 

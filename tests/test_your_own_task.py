@@ -171,7 +171,7 @@ def test_the_command_line_imports_it(
     (tmp_path / "roll.py").write_text(page_code())
     (tmp_path / "broken.py").write_text("import no_such_module_of_mine\n")
     done = robo_rl(tmp_path, *"demos roll roll-v0 --episodes 4 --import roll.py".split())
-    assert done.returncode == 0 and "4 episodes, 200 steps, 4 succeed" in done.stdout, done.stderr
+    assert done.returncode == 0 and "200 steps, 4 successful" in done.stdout, done.stderr
     monkeypatch.chdir(tmp_path)
     for args, said in (
         ("demos rool rool-v0", "unknown task 'rool'"),
