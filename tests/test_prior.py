@@ -173,10 +173,10 @@ def offline(demos: Path, model: Height | None = None, seed: int = 0, **more) -> 
 
 
 @pytest.mark.parametrize("paid", [False, True])
-def test_offline_learning_imitates_what_was_worth_more_and_moves_nothing(
+def test_offline_learning_imitates_what_was_done_and_moves_nothing(
     demos: Path, paid: bool, training_seed: int, outcome: Callable[..., None]
 ) -> None:
-    """Of a data set half of which is noise: what ended well, or lifted, gains more likelihood."""
+    """Of a dataset half of which is noise: successful episodes become more likely."""
     learner = offline(demos, Height() if paid else None, training_seed, temperature=5.0)
     algorithm = learner.algorithm
     prior = algorithm.replay_buffer.prior
@@ -184,17 +184,41 @@ def test_offline_learning_imitates_what_was_worth_more_and_moves_nothing(
     good = written.success[written.episode]
     obs, action = (torch.as_tensor(x) for x in (prior.obs, prior.action))
 
-    def gap() -> float:
+    def likely() -> float:
         with torch.no_grad():
-            likely = likelihood(algorithm.actor, obs, action).numpy()
-        return float(likely[good].mean() - likely[~good].mean())
+            return float(likelihood(algorithm.actor, obs, action).numpy()[good].mean())
 
-    before = gap()
-    learn(learner, 300)
-    assert algorithm._n_updates == learner.env_steps == 300
-    outcome("gain of likelihood", gap() - before, above=1.0)
+    before = likely()
+    learn(learner, 500)
+    assert algorithm._n_updates == learner.env_steps == 500
+    outcome("gain of log likelihood", likely() - before, above=1.0)
     # The episode that SB3 began is still at its first moment: a state begins with its time.
     assert algorithm.replay_buffer.size() == 0 and not learner.env.sim.state()[:, 0].any()
+
+
+def test_offline_learning_imitates_what_was_worth_more(
+    demos: Path, monkeypatch: pytest.MonkeyPatch, training_seed: int, outcome: Callable[..., None]
+) -> None:
+    """One of two actions is paid, everywhere: the policy takes that, and without a temperature
+    their mean."""
+
+    def acts(temperature: float) -> float:
+        learner = offline(
+            demos, None, training_seed, temperature=temperature, learning_rate=3e-3, tau=0.1
+        )
+        algorithm = learner.algorithm
+        batch = algorithm.replay_buffer.sample(64)
+        paid = torch.arange(64)[:, None] % 2 == 0
+        batch = batch._replace(
+            actions=torch.where(paid, 0.5, -0.5).expand_as(batch.actions),
+            rewards=paid.float(), dones=torch.ones(64, 1),
+        )  # fmt: skip
+        monkeypatch.setattr(algorithm.replay_buffer, "sample", lambda _: batch)
+        learn(learner, 150)
+        return float(learner.act(batch.observations.numpy()).mean())
+
+    outcome("action of what is paid", acts(5.0), above=0.2)
+    outcome("action without a temperature", abs(acts(0.0)), below=0.15)
 
 
 def test_offline_learning_goes_on_where_it_stopped(demos: Path, tmp_path: Path) -> None:
