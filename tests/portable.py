@@ -5,8 +5,7 @@ Two parts, each a series of pytest runs with one setting of torch's vector code
 
 1. The tests that assert an outcome of learning (marker ``learns``, set by the fixture ``outcome``):
    ten training seeds natively, three seeds under every other setting.
-2. All other tests of `make test` once under each CPU setting with one thread; with two threads
-   those in files that use robo_rl or torch, since no other test computes with torch.
+2. All other tests of `make test` once under each CPU setting, with the one thread that they use.
 
 Finished runs are kept in the folder ``--keep``, so an interrupted series resumes. The report lists
 each outcome with its bound and its worst value under each setting, and each test that failed.
@@ -19,7 +18,6 @@ import json
 import math
 import os
 import platform
-import re
 import subprocess
 import sys
 import time
@@ -65,16 +63,12 @@ SETTINGS = [Setting(capability, threads) for capability in CAPABILITIES for thre
 
 def series(tests: tuple[str, ...]) -> list[Run]:
     """Every run that `make portable` makes of these test files, the cheapest part first."""
-    files = [Path(name) for name in tests] or sorted(Path("tests").glob("test_*.py"))
-    with_torch = tuple(str(f) for f in files if re.search(r"\b(robo_rl|torch)\b", f.read_text()))
     runs = []
     for setting in SETTINGS:
         seeds = NATIVE_SEEDS if setting == SETTINGS[0] else OTHER_SEEDS
         runs += [Run(setting, "learns and not slow", seed, tests) for seed in range(seeds)]
-    for setting in SETTINGS[1:]:
-        chosen = tests if setting.threads == 1 else with_torch
-        runs.append(Run(setting, "not learns and not slow", tests=chosen))
-    return runs
+    others = [s for s in SETTINGS if s.threads == 1 and s.capability != NATIVE]
+    return runs + [Run(setting, "not learns and not slow", tests=tests) for setting in others]
 
 
 def execute(run: Run, keep: Path, workers: int) -> dict:
@@ -152,7 +146,7 @@ def report(results: dict[Run, dict]) -> str:
             "is one value of `ATEN_CPU_CAPABILITY` and one number of torch threads. A cell is the",
             f"worst value of {NATIVE_SEEDS} training seeds natively with one thread, of",
             f"{OTHER_SEEDS} seeds elsewhere. All other tests of `make test` ran once in each CPU",
-            "setting with one thread; with two threads, those in files that use robo_rl or torch.",
+            "setting with one thread.",
             "",
             f"## Tests that failed: {len(failed)}",
             "",
