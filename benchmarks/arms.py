@@ -133,10 +133,14 @@ def measure(of: Driven, place: RowFolder) -> dict[str, Any]:
     the same conditions."""
     result = trained(of.policy, place).run.result
     row = {
-        "task": of.policy.task, "goal": of.policy.goal, "arm": of.policy.robot,
-        "stiffness": of.policy.stiffness, "simulation": result["evaluation_shaped"],
-        "without_limits": result["evaluation"], "env_steps": result["env_steps"],
-    }  # fmt: skip
+        "task": of.policy.task,
+        "goal": of.policy.goal,
+        "arm": of.policy.robot,
+        "stiffness": of.policy.stiffness,
+        "simulation": result["evaluation_shaped"],
+        "without_limits": result["evaluation"],
+        "env_steps": result["env_steps"],
+    }
     for way in arm_settings(of.policy):
         if way.told or of.policy.goal not in TOLD:
             row[way.name] = _driven(way, of.episodes, place) | {
@@ -171,8 +175,12 @@ def _simulated(way: ArmSetting, of: Driven, place: RowFolder) -> dict[str, Any] 
 def _driven(way: ArmSetting, episodes: int, place: RowFolder) -> dict[str, Any]:
     """The bundle on the emulated arm, in parts whose figures are kept in the run's folder."""
     total: dict[str, Any] = {
-        "episodes": 0, "successes": 0, "ended": {}, "reasons": [], "processor_s": 0.0
-    }  # fmt: skip
+        "episodes": 0,
+        "successes": 0,
+        "ended": {},
+        "reasons": [],
+        "processor_s": 0.0,
+    }
     while (first := total["episodes"]) < episodes:
         kept = place.folder / f"arm-{way.slug}-{first:03d}.json"
         if not kept.exists():

@@ -13,9 +13,13 @@ from robo_rl.runs.markdown import table
 
 SEEDS = (0, 1, 2)
 BODIES = (
-    ("hopper", "forward"), ("walker2d", "forward"), ("half_cheetah", "forward"), ("ant", "forward"),
-    ("ant", "lie_down"), ("hopper", "front_flip"),
-)  # fmt: skip
+    ("hopper", "forward"),
+    ("walker2d", "forward"),
+    ("half_cheetah", "forward"),
+    ("ant", "forward"),
+    ("ant", "lie_down"),
+    ("hopper", "front_flip"),
+)
 
 
 def rows(options: Options) -> list[BenchmarkRow]:
@@ -30,12 +34,15 @@ def table_text(rows: Sequence[Measured]) -> str:
     heads = ("run", "success (95 % interval, n)", FLOORS, "return", "steps", "processor min")
     lines = [
         (
-            row["name"], percent(row["evaluation"]), baselines_text(row["evaluation"]),
-            f"{row['evaluation']['return_mean']:,.0f}", f"{row['env_steps']:,}",
+            row["name"],
+            percent(row["evaluation"]),
+            baselines_text(row["evaluation"]),
+            f"{row['evaluation']['return_mean']:,.0f}",
+            f"{row['env_steps']:,}",
             f"{row['seconds']['processor'] / 60:.1f}",
         )
         for row in rows
-    ]  # fmt: skip
+    ]
     return table(heads, lines)
 
 

@@ -64,10 +64,19 @@ def crossed(reward: Sequence[str], root: Path = ROOT) -> list[str]:
     with tempfile.TemporaryDirectory() as runs:
         args = [*COMMAND, *reward, *SMALL, "--env-steps", "64", "--runs", runs]
         traced = process.start_user_program(
-            sys.executable, "-c", TRACED, str(root), json.dumps(OURS), *args, cwd=runs,
-            variables=user_environment() | {"PYTHONPATH": str(root)}, terminal=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            sys.executable,
+            "-c",
+            TRACED,
+            str(root),
+            json.dumps(OURS),
+            *args,
+            cwd=runs,
+            variables=user_environment() | {"PYTHONPATH": str(root)},
+            terminal=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         said, complained = traced.communicate()
     if traced.returncode:
         lines = complained.strip().splitlines() or ["it said nothing"]
@@ -77,8 +86,15 @@ def crossed(reward: Sequence[str], root: Path = ROOT) -> list[str]:
 
 def rows(options: Options) -> list[BenchmarkRow]:
     """One for each kind of reward."""
-    code = ("robo_rl.cli", "robo_rl.commands.train", "robo_rl.training.train", "sims.tasks.reach",
-            "reward_models.goals.grammar", "reward_models.writers", __name__)  # fmt: skip
+    code = (
+        "robo_rl.cli",
+        "robo_rl.commands.train",
+        "robo_rl.training.train",
+        "sims.tasks.reach",
+        "reward_models.goals.grammar",
+        "reward_models.writers",
+        __name__,
+    )
     return [BenchmarkRow(name, list(args), code) for name, args in REWARDS.items()]
 
 

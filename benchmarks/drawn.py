@@ -47,9 +47,11 @@ ROBOTS = ("so101", "ur5e", "fr3")
 DEVELOPMENT = 1_000  # added to the seed that quoted goals are drawn with
 TRIES = 50
 REASONS: dict[type[Exception], str] = {  # why a draw is rejected
-    Unreachable: "out of reach", DecidedAtStart: "decided at the start", NoMargin: "not measured",
+    Unreachable: "out of reach",
+    DecidedAtStart: "decided at the start",
+    NoMargin: "not measured",
     NoTemplate: "no reward",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,13 @@ def _row(kind: str, number: int, seed: int, options: Options) -> BenchmarkRow:
     drawn = Drawn(kind, number, seed + DEVELOPMENT * options.develop, config)
     tasks = [sims.make_task(name, robot=robot) for name in CLASSES[kind][0] for robot in ROBOTS]
     code = dict.fromkeys(module for task in tasks for module in task_code(task))
-    made_by = (__name__, "reward_models.goals.random_formulas", "reward_models.writers.staged",
-               "robo_rl.goals.feasibility", "robo_rl.config.presets")  # fmt: skip
+    made_by = (
+        __name__,
+        "reward_models.goals.random_formulas",
+        "reward_models.writers.staged",
+        "robo_rl.goals.feasibility",
+        "robo_rl.config.presets",
+    )
     without = (
         "robo_rl.vision",
         "reward_models.vision",
@@ -149,10 +156,15 @@ def table_text(rows: Sequence[Measured]) -> str:
             f"{100 * aim:.0f} %), median {100 * float(np.median(rates)):.1f} %; rejected: {told}.\n"
         )
         lines = [
-            (f"`{row['formula']}`", row["task"], percent(row["evaluation"]),
-             baselines_text(row["evaluation"]), f"{row['env_steps']:,}")
+            (
+                f"`{row['formula']}`",
+                row["task"],
+                percent(row["evaluation"]),
+                baselines_text(row["evaluation"]),
+                f"{row['env_steps']:,}",
+            )
             for row in sorted(mine, key=lambda row: -row["evaluation"]["success"])
-        ]  # fmt: skip
+        ]
         heads = ("goal", "scene", "success (95 % interval, n)", "doing nothing, untrained", "steps")
         parts.append(table(heads, lines))
     return "\n".join(parts)

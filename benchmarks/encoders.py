@@ -32,9 +32,12 @@ TOWERS = {
 FRAMES, STEPS = 24_000, 1_600
 EPISODES, STATES = 128, 4_000  # that a reward, and captions, are judged on
 CODE = (
-    "reward_models.vision.train", "robo_rl.vision.caption_data", "robo_rl.vision.caption_gate",
-    "robo_rl.reward_analysis.report", "robo_rl.rewards.clip",
-)  # fmt: skip
+    "reward_models.vision.train",
+    "robo_rl.vision.caption_data",
+    "robo_rl.vision.caption_gate",
+    "robo_rl.reward_analysis.report",
+    "robo_rl.rewards.clip",
+)
 
 
 @dataclass(frozen=True)
@@ -58,13 +61,17 @@ def rows(options: Options) -> list[BenchmarkRow]:
             own = OWN[task]
             for size, tower in TOWERS.items():
                 fit = FitConfig(
-                    steps=options.scaled(STEPS),
-                    seed=seed if options.develop else FRESH + seed,
+                    steps=options.scaled(STEPS), seed=seed if options.develop else FRESH + seed
                 )
                 of = EncoderCase(
-                    own.task, own.sentence, tower, fit, options.scaled(FRAMES, least=512),
-                    options.scaled(EPISODES, least=32), options.scaled(STATES, least=512),
-                )  # fmt: skip
+                    own.task,
+                    own.sentence,
+                    tower,
+                    fit,
+                    options.scaled(FRAMES, least=512),
+                    options.scaled(EPISODES, least=32),
+                    options.scaled(STATES, least=512),
+                )
                 code = (*task_code(make_task(own.task)), *CODE)
                 made.append(BenchmarkRow(f"{task}, {size}, seed {seed}", of, code, ("real_robot",)))
     return made
@@ -118,17 +125,29 @@ def _teach(of: EncoderCase, path: Path) -> None:
 
 def table_text(rows: Sequence[Measured]) -> str:
     """What each size sees, and what its reward is worth."""
-    heads = ("run", "parameters of the image tower", "captions: AUC, median", "of .95 and more",
-             "moved and repainted: AUC, median", "STARC to dense", "STARC to sparse",
-             "AUC of success")  # fmt: skip
+    heads = (
+        "run",
+        "parameters of the image tower",
+        "captions: AUC, median",
+        "of .95 and more",
+        "moved and repainted: AUC, median",
+        "STARC to dense",
+        "STARC to sparse",
+        "AUC of success",
+    )
     lines = [
-        (row["name"], f"{row['parameters']:,}", f"{plain['auc_median']:.3f}".removeprefix("0"),
-         f"{100 * plain['share_95']:.0f} %", f"{moved['auc_median']:.3f}".removeprefix("0"),
-         *(interval(row["judged"]["starc"][truth]) for truth in ("task", "sparse")),
-         interval(row["judged"]["auc"]))
+        (
+            row["name"],
+            f"{row['parameters']:,}",
+            f"{plain['auc_median']:.3f}".removeprefix("0"),
+            f"{100 * plain['share_95']:.0f} %",
+            f"{moved['auc_median']:.3f}".removeprefix("0"),
+            *(interval(row["judged"]["starc"][truth]) for truth in ("task", "sparse")),
+            interval(row["judged"]["auc"]),
+        )
         for row in rows
         for plain, moved in [(row["captions"]["plain"], row["captions"]["moved"])]
-    ]  # fmt: skip
+    ]
     return table(heads, lines)
 
 

@@ -66,14 +66,26 @@ def measure(of: FormulaCase, place: RowFolder) -> dict[str, Any]:
 
 def table_text(rows: Sequence[Measured]) -> str:
     """What the rewards are worth, and what was learned from them."""
-    heads = ("run", "STARC to dense", "STARC to sparse", "AUC", "success (95 % interval, n)",
-             FLOORS, "steps")  # fmt: skip
+    heads = (
+        "run",
+        "STARC to dense",
+        "STARC to sparse",
+        "AUC",
+        "success (95 % interval, n)",
+        FLOORS,
+        "steps",
+    )
     lines = [
-        (row["name"], *(interval(row["judged"]["starc"][truth]) for truth in ("task", "sparse")),
-         interval(row["judged"]["auc"]), percent(row["evaluation"]),
-         baselines_text(row["evaluation"]), f"{row['env_steps']:,}")
+        (
+            row["name"],
+            *(interval(row["judged"]["starc"][truth]) for truth in ("task", "sparse")),
+            interval(row["judged"]["auc"]),
+            percent(row["evaluation"]),
+            baselines_text(row["evaluation"]),
+            f"{row['env_steps']:,}",
+        )
         for row in rows
-    ]  # fmt: skip
+    ]
     return table(heads, lines)
 
 

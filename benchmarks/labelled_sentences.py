@@ -63,15 +63,28 @@ def path_of(name: str) -> Path:
 def corpus_card() -> TaskCard:
     """The scene that sets of formulas speak of."""
     entities = [
-        {"name": name, "aliases": [a.replace("~", " ") for a in aliases.split()],
-         "colour": colour, "kind": kind, "affordances": [], "body": name,
-         "pose_signal": f"{name}_pose"}
+        {
+            "name": name,
+            "aliases": [a.replace("~", " ") for a in aliases.split()],
+            "colour": colour,
+            "kind": kind,
+            "affordances": [],
+            "body": name,
+            "pose_signal": f"{name}_pose",
+        }
         for name, aliases, colour, kind in _ENTITIES
-    ]  # fmt: skip
+    ]
     return from_dict(
-        {"task": "corpus", "signals": [], "entities": entities, "goals": {}, "cameras": [],
-         "control_dt": 0.05, "episode_s": 2.5}
-    )  # fmt: skip
+        {
+            "task": "corpus",
+            "signals": [],
+            "entities": entities,
+            "goals": {},
+            "cameras": [],
+            "control_dt": 0.05,
+            "episode_s": 2.5,
+        }
+    )
 
 
 def own_key(line: Mapping[str, Any]) -> str:

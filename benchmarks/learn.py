@@ -139,9 +139,15 @@ def measure(of: Contender, place: RowFolder) -> dict[str, Any]:
     exam.close()
     steps, spent, worth = race.looks[-1]
     return {
-        "task": config.task, "kind": of.kind, "target": of.target, "reached": worth >= of.target,
-        "env_steps": steps, "processor_s": spent, "worth": worth, "looks": race.looks,
-    }  # fmt: skip
+        "task": config.task,
+        "kind": of.kind,
+        "target": of.target,
+        "reached": worth >= of.target,
+        "env_steps": steps,
+        "processor_s": spent,
+        "worth": worth,
+        "looks": race.looks,
+    }
 
 
 def _on_our_rows(config: SettledConfig, task: sims.Task[Any], race: Race, place: RowFolder) -> None:
@@ -151,9 +157,14 @@ def _on_our_rows(config: SettledConfig, task: sims.Task[Any], race: Race, place:
     set_threads()
     sim = BatchEnv(task, config.tuning.num_envs, seed=config.seed)
     fitted = fit(
-        sim, None, config.tuning, env_steps=config.env_steps, seed=config.seed,
-        console=place.console, hooks=[_Looks(race)],
-    )  # fmt: skip
+        sim,
+        None,
+        config.tuning,
+        env_steps=config.env_steps,
+        seed=config.seed,
+        console=place.console,
+        hooks=[_Looks(race)],
+    )
     race.over(fitted.act, fitted.learner.env_steps, last=True)
     sim.close()
 

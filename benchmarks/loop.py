@@ -52,10 +52,13 @@ def bench(scene: str, say: Say) -> list[Figure]:
     twin = Twin(task)
     width = sum(twin.columns.values())
     actor = torch.nn.Sequential(
-        torch.nn.Linear(width, HIDDEN), torch.nn.Tanh(),
-        torch.nn.Linear(HIDDEN, HIDDEN), torch.nn.Tanh(),
-        torch.nn.Linear(HIDDEN, task.act_dim), torch.nn.Hardtanh(),
-    )  # fmt: skip
+        torch.nn.Linear(width, HIDDEN),
+        torch.nn.Tanh(),
+        torch.nn.Linear(HIDDEN, HIDDEN),
+        torch.nn.Tanh(),
+        torch.nn.Linear(HIDDEN, task.act_dim),
+        torch.nn.Hardtanh(),
+    )
     with tempfile.TemporaryDirectory() as folder:
         bundle = _bundle(Path(folder), actor, task, twin)
         say(f"loops of {SECONDS:g} s")
@@ -63,10 +66,14 @@ def bench(scene: str, say: Say) -> list[Figure]:
 
         def bridge() -> float:
             result = run(
-                NullDriver(robot_of(task), period=PERIOD), bundle, task=task,
-                perception=_FixedPoses(twin.entities), seconds=SECONDS,
-                config=RunConfig(realtime=True, patience=1e6), log=Path(folder) / "run.mcap",
-            )  # fmt: skip
+                NullDriver(robot_of(task), period=PERIOD),
+                bundle,
+                task=task,
+                perception=_FixedPoses(twin.entities),
+                seconds=SECONDS,
+                config=RunConfig(realtime=True, patience=1e6),
+                log=Path(folder) / "run.mcap",
+            )
             spreads["work"].append(result.latency["work"].p99)
             return result.latency["lateness"].p99
 
@@ -93,28 +100,44 @@ def bench(scene: str, say: Say) -> list[Figure]:
             micro * lateness["bridge"],
             micro * lateness["empty"] + slack,
             "an empty loop + 300 us",
-            1.0, "us", less=True,
+            1.0,
+            "us",
+            less=True,
         ),
         Figure(
             "one period's work p99",
-            micro * float(np.median(spreads["work"])), micro * PERIOD, "the period", 0.5, "us",
+            micro * float(np.median(spreads["work"])),
+            micro * PERIOD,
+            "the period",
+            0.5,
+            "us",
             less=True,
         ),
         Figure(
             f"policy 2x{HIDDEN} p99", micro * policy["onnx"], 500.0, "0.5 ms", 1.0, "us", less=True
         ),
         Figure(
-            f"policy 2x{HIDDEN} p99", micro * policy["onnx"], micro * policy["torch"],
-            "torch, one thread", 1.0, "us", less=True,
+            f"policy 2x{HIDDEN} p99",
+            micro * policy["onnx"],
+            micro * policy["torch"],
+            "torch, one thread",
+            1.0,
+            "us",
+            less=True,
         ),
         *(
             Figure(
-                f"safety filter with clearance, {arm}, p50", micro * filters[arm], micro * PERIOD,
-                "the period", 0.25, "us", less=True,
+                f"safety filter with clearance, {arm}, p50",
+                micro * filters[arm],
+                micro * PERIOD,
+                "the period",
+                0.25,
+                "us",
+                less=True,
             )
             for arm in FILTERED
         ),
-    ]  # fmt: skip
+    ]
 
 
 def empty() -> float:

@@ -98,8 +98,19 @@ def measure(of: MeasuredCommand, place: RowFolder) -> dict[str, Any]:
     """Bytes at most after each count of steps: of its own, and of those that it started."""
     words = tuple(of.words)  # a list, where it comes from a journal
     if SAW in " ".join(words):
-        taught = ("reward", "train", "--task", PENDULUM, "--captions", str(process.ROOT / CAPTIONS),
-                  "--frames", "500", "--steps", "5", "--no-check")  # fmt: skip
+        taught = (
+            "reward",
+            "train",
+            "--task",
+            PENDULUM,
+            "--captions",
+            str(process.ROOT / CAPTIONS),
+            "--frames",
+            "500",
+            "--steps",
+            "5",
+            "--no-check",
+        )
         _took((*taught, "--out", SAW), place.folder)
     found = []
     for i, count in enumerate((of.count, MORE * of.count)):
@@ -114,9 +125,16 @@ def _took(words: Sequence[str], folder: Path) -> tuple[int, int]:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "said.txt").open("w") as said:
         taker = process.start_user_program(
-            sys.executable, "-c", TOLD, *words, cwd=folder, stdout=subprocess.PIPE, stderr=said,
-            variables=user_environment() | {"PYTHONPATH": str(process.ROOT)}, text=True,
-        )  # fmt: skip
+            sys.executable,
+            "-c",
+            TOLD,
+            *words,
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            variables=user_environment() | {"PYTHONPATH": str(process.ROOT)},
+            text=True,
+        )
         theirs = 0
         try:
             while taker.poll() is None:

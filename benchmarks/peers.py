@@ -61,9 +61,16 @@ class Peer:
 
     def __init__(self, python: str, code: str, *arguments: object, **variables: str):
         self._process = process.start_user_program(
-            python, "-c", code, *map(str, arguments), variables=user_environment() | variables,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            python,
+            "-c",
+            code,
+            *map(str, arguments),
+            variables=user_environment() | variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         self.name = self._line()
 
     def __call__(self) -> int:
@@ -97,9 +104,17 @@ def make_environment(name: str) -> None:
     folder = cache_dir() / "peers" / name
     venv.create(folder, with_pip=True, clear=True)
     pip = process.start_user_program(
-        folder / "bin" / "python", "-m", "pip", "install", "-q", *ENVIRONMENTS[name],
-        terminal=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        folder / "bin" / "python",
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        *ENVIRONMENTS[name],
+        terminal=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     _, errors = pip.communicate()
     if pip.returncode:
         said = errors.strip().splitlines() or ["pip said nothing"]

@@ -40,8 +40,13 @@ from robo_rl.runs.markdown import table
 
 def rows(options: Options) -> list[BenchmarkRow]:
     """One for each set; its hash is of the set as it is, and of the proposer's weights."""
-    code = ("benchmarks.reading", "robo_rl.goals.reading", "reward_models.goals",
-            "sims.tasks", *(k.__module__ for k in sims.TASKS.values()))  # fmt: skip
+    code = (
+        "benchmarks.reading",
+        "robo_rl.goals.reading",
+        "reward_models.goals",
+        "sims.tasks",
+        *(k.__module__ for k in sims.TASKS.values()),
+    )
     weights = sha256(SHIPPED.read_bytes()).hexdigest()
     return [
         BenchmarkRow(
@@ -155,9 +160,14 @@ def _line(name: str, count: Mapping[str, int]) -> tuple[Any, ...]:
     either = right + offered
     listed = f"{offered} (listing three goals: {count['listed']})"
     return (
-        name, f"{right}: {_share(right, total)}", count["wrong_accepted"],
-        count["refused_wrongly"], listed, f"{either}: {_share(either, total)}", count["needless"],
-    )  # fmt: skip
+        name,
+        f"{right}: {_share(right, total)}",
+        count["wrong_accepted"],
+        count["refused_wrongly"],
+        listed,
+        f"{either}: {_share(either, total)}",
+        count["needless"],
+    )
 
 
 def _share(of: int, total: int) -> str:

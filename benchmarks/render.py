@@ -96,9 +96,14 @@ def tuned(renderer: Renderer, states: Array, camera: str) -> Run:
             mujoco.mj_kinematics(model, data)
             mujoco.mj_camlight(model, data)
             mujoco.mjv_updateScene(
-                model, data, renderer._option, None, renderer._camera,
-                mujoco.mjtCatBit.mjCAT_ALL, scene,
-            )  # fmt: skip
+                model,
+                data,
+                renderer._option,
+                None,
+                renderer._camera,
+                mujoco.mjtCatBit.mjCAT_ALL,
+                scene,
+            )
             mujoco.mjr_render(renderer._rect, scene, renderer._context)
             mujoco.mjr_readPixels(out, None, renderer._rect, renderer._context)
         return len(states)

@@ -39,19 +39,39 @@ class ResidualCase:
 
 TASKS: Mapping[str, ResidualCase] = {
     "peg": ResidualCase(
-        "insert", "ensemble", "sparse", 125_000, 50, 15, noise=0.03, among=True,
+        "insert",
+        "ensemble",
+        "sparse",
+        125_000,
+        50,
+        15,
+        noise=0.03,
+        among=True,
         tuning={"gradient_steps": 32, "horizon_s": 4.0},
         over={"scale": 0.5, "critic_updates": 4_000},
     ),
     "push": ResidualCase(
-        "red_cube_next_to_blue_ball", "ensemble", "task", 100_000, 40, 40, among=True,
-        tuning={"gradient_steps": 32}, over={"scale": 0.5, "critic_updates": 4_000},
+        "red_cube_next_to_blue_ball",
+        "ensemble",
+        "task",
+        100_000,
+        40,
+        40,
+        among=True,
+        tuning={"gradient_steps": 32},
+        over={"scale": 0.5, "critic_updates": 4_000},
     ),
     "lift": ResidualCase(
-        "lift_cube", "sac", "task", 20_000, 12, 6,
-        tuning={"gradient_steps": 4}, over={"scale": 0.5, "switch_on_steps": 8_000},
+        "lift_cube",
+        "sac",
+        "task",
+        20_000,
+        12,
+        6,
+        tuning={"gradient_steps": 4},
+        over={"scale": 0.5, "switch_on_steps": 8_000},
     ),
-}  # fmt: skip
+}
 
 
 def rows(options: Options) -> list[BenchmarkRow]:
@@ -81,9 +101,12 @@ def _pair(
         episodes=case.episodes, noise=case.noise, num_envs=case.episodes, seed=trained_as.seed
     )
     clone = CloneConfig(
-        demos=case.cloned, seed=trained_as.seed, episodes=trained_as.episodes,
-        judge=trained_as.judge, updates=options.scaled(CloneConfig.updates, least=8),
-    )  # fmt: skip
+        demos=case.cloned,
+        seed=trained_as.seed,
+        episodes=trained_as.episodes,
+        judge=trained_as.judge,
+        updates=options.scaled(CloneConfig.updates, least=8),
+    )
     if not case.among:
         corrected = FromDemos(over.of, demos, None, clone)
         return replace(over, of=corrected, code=(*over.code, *BASES)), scratch
@@ -99,12 +122,15 @@ def table_text(rows: Sequence[Measured]) -> str:
     heads = ("run", "base", "success (95 % interval, n)", FLOORS, "steps", "processor min")
     lines = [
         (
-            row["name"], percent(row["base"]) if "base" in row else "",
-            percent(row["evaluation"]), baselines_text(row["evaluation"]), f"{row['env_steps']:,}",
+            row["name"],
+            percent(row["base"]) if "base" in row else "",
+            percent(row["evaluation"]),
+            baselines_text(row["evaluation"]),
+            f"{row['env_steps']:,}",
             f"{row['seconds']['processor'] / 60:.1f}" if "processor" in row["seconds"] else "",
         )
         for row in rows
-    ]  # fmt: skip
+    ]
     return table(heads, lines)
 
 

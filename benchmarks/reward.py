@@ -75,9 +75,14 @@ def bench(scene: str, say: Say) -> list[Figure]:
         Figure("embedded CLIP, frames", encoded["embedded"], encoded["large"], PEER_MODEL, 1.0),
         Figure("every step scored, env steps", rewarded["every"], rewarded["peer"], scheme, 12.0),
         Figure("distilled, env steps", rewarded["distilled"], rewarded["peer"], scheme, 60.0),
-        Figure(f"learner, a judge of {SLOW_S:g} s apart, env steps", learned["slow"],
-               learned["quick"], "one that answers at once", 0.9),
-    ]  # fmt: skip
+        Figure(
+            f"learner, a judge of {SLOW_S:g} s apart, env steps",
+            learned["slow"],
+            learned["quick"],
+            "one that answers at once",
+            0.9,
+        ),
+    ]
 
 
 class SlowReward:

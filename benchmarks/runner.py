@@ -82,8 +82,12 @@ class Results:
         """JSON-able: each row says whether it is ``current``."""
         rows = [row | {"current": True} for row in self.current]
         rows += [row | {"current": False} for row in self.older]
-        return {"name": self.name, "title": EXPERIMENTS[self.name], "rows": rows,
-                "missing": self.missing}  # fmt: skip
+        return {
+            "name": self.name,
+            "title": EXPERIMENTS[self.name],
+            "rows": rows,
+            "missing": self.missing,
+        }
 
 
 def run(
@@ -112,8 +116,10 @@ def run(
     missing = {key: row for key, row in rows.items() if again or key not in known}
     say = console.print if console else lambda *_: None
     if not kept:
-        say(f"{name}: {len(rows) - len(missing)} of {len(rows)} rows are in {book.path}"
-            + (", --again measures them anew" if len(missing) < len(rows) else ""))  # fmt: skip
+        say(
+            f"{name}: {len(rows) - len(missing)} of {len(rows)} rows are in {book.path}"
+            + (", --again measures them anew" if len(missing) < len(rows) else "")
+        )
         folder = runs / name
         for key in missing:
             if again:  # what was made of it, too: a finished run would only be opened

@@ -89,15 +89,17 @@ SCORERS = {
         "preferences", making={"ask": QueryConfig(answers=ANSWERS, form="rating")}, learned=False
     ),
     "preferences, asked on": _heads(
-        "preferences", making=_query_options(ANSWERS - ASKED_ON),
-        scoring=PreferencesConfig(answers=ASKED_ON), judged=False,
+        "preferences",
+        making=_query_options(ANSWERS - ASKED_ON),
+        scoring=PreferencesConfig(answers=ASKED_ON),
+        judged=False,
     ),
     "pictures": ScorerCase("goal-image", "pictures"),
     LESSER: ScorerCase("clip", learned=False),
     # What is paid once an episode has to be looked forward to from its beginning.
     "film beside the sentence": ScorerCase("film", horizon_s=10.0),
     "film beside another": ScorerCase("film", "film", horizon_s=10.0),
-}  # fmt: skip
+}
 CONTROLS = ("random", "time")  # which any report has
 MAKING = ("robo_rl.scorers.train", "robo_rl.rewards.goal_pictures", "sims.envs.demonstrations")
 
@@ -160,8 +162,14 @@ def _task(of: JudgedScorer) -> sims.Task[Any]:
 
 def _config(of: JudgedScorer) -> TrainConfig:
     scorer = of.scorer
-    asked = TrainConfig(task=of.task, robot=ROBOT, goal=of.goal, reward=scorer.typed(),
-                        scoring=scorer.scoring, looks=0)  # fmt: skip
+    asked = TrainConfig(
+        task=of.task,
+        robot=ROBOT,
+        goal=of.goal,
+        reward=scorer.typed(),
+        scoring=scorer.scoring,
+        looks=0,
+    )
     config = with_presets(preset(of.task, LEARNER, asked))
     horizon = scorer.horizon_s or config.tuning.horizon_s
     # A preset says how many steps a task takes from its own reward; here all have as many.
@@ -231,8 +239,10 @@ def _file(of: JudgedScorer, scorer: ScorerCase, folder: Path, place: RowFolder) 
         kind = KINDS[scorer.reward]
         config = kind(task=of.task, robot=ROBOT, goal=of.goal, out=out)
         # Demonstrations are another few episodes with every seed, and networks begin otherwise.
-        seeded = {"watch": replace(config.watch, seed=of.seed),
-                  "head": replace(config.head, seed=of.seed)}  # fmt: skip
+        seeded = {
+            "watch": replace(config.watch, seed=of.seed),
+            "head": replace(config.head, seed=of.seed),
+        }
         train_scorer(replace(config, **seeded, **scorer.making))
     return out
 
@@ -260,14 +270,27 @@ def table_text(rows: Sequence[Measured]) -> str:
         for row in rows
         if "worth" in row
     ]
-    heads = ("scorer", "STARC to dense", "STARC to sparse", "AUC", "tau",
-             "VOC, reversed, failures", "false positives", "found")  # fmt: skip
+    heads = (
+        "scorer",
+        "STARC to dense",
+        "STARC to sparse",
+        "AUC",
+        "tau",
+        "VOC, reversed, failures",
+        "false positives",
+        "found",
+    )
     learned = [
-        (row["name"], percent(row["evaluation"]), baselines_text(row["evaluation"]),
-         f"{row['env_steps']:,}", f"{row['seconds'].get('processor', 0) / 60:.1f}")
+        (
+            row["name"],
+            percent(row["evaluation"]),
+            baselines_text(row["evaluation"]),
+            f"{row['env_steps']:,}",
+            f"{row['seconds'].get('processor', 0) / 60:.1f}",
+        )
         for row in rows
         if "evaluation" in row
-    ]  # fmt: skip
+    ]
     after = ("learned from", "success (95 % interval, n)", FLOORS, "steps", "processor min")
     return table(heads, judged) + "\n" + table(after, learned)
 

@@ -52,9 +52,22 @@ def _words(text: str) -> set[str]:
 # Whose rewards are measured: every task that has sentences, and not all of reach's and push's many
 # goals, which are alike.
 TASKS = (
-    "reach", "push", "lift", "pick_place", "stack", "drawer", "button", "peg", "drawer_then_place",
-    "hopper", "ant", "humanoid", "half_cheetah", "walker2d", "swimmer",
-)  # fmt: skip
+    "reach",
+    "push",
+    "lift",
+    "pick_place",
+    "stack",
+    "drawer",
+    "button",
+    "peg",
+    "drawer_then_place",
+    "hopper",
+    "ant",
+    "humanoid",
+    "half_cheetah",
+    "walker2d",
+    "swimmer",
+)
 GOALS = 4  # of a task at most
 
 
@@ -90,8 +103,15 @@ def measure(name: str, place: RowFolder) -> dict[str, Any]:
 def _row(what: str, task: str, goal: str, expected: bool, found: ScreeningResult) -> dict[str, Any]:
     wrong = [d.code for d in errors(found.diagnostics)]
     figures = {k: round(float(v), 3) for k, v in found.figures.items()}
-    return {"reward": what, "task": task, "goal": goal, "expected": expected,
-            "passes": not wrong, "codes": wrong, "figures": figures}  # fmt: skip
+    return {
+        "reward": what,
+        "task": task,
+        "goal": goal,
+        "expected": expected,
+        "passes": not wrong,
+        "codes": wrong,
+        "figures": figures,
+    }
 
 
 def table_text(rows: Sequence[Measured]) -> str:

@@ -60,8 +60,12 @@ def rows(options: Options) -> list[BenchmarkRow]:
     made = []
     for seed in options.seeds or SEEDS:
         for one in COMPARED:
-            code = ("robo_rl.search.run", "robo_rl.search.worker", "reward_models.writers",
-                    *task_code(sims.make_task(one.task)))  # fmt: skip
+            code = (
+                "robo_rl.search.run",
+                "robo_rl.search.worker",
+                "reward_models.writers",
+                *task_code(sims.make_task(one.task)),
+            )
             name = f"{one.task} {one.goal}, search {seed}"
             made.append(BenchmarkRow(name, (one, config(one, seed, options)), code))
     return made
@@ -124,22 +128,36 @@ def table_text(rows: Sequence[Measured]) -> str:
             value, low, high = paired_gain(winner, beside)
             cells.append(gain({"gain": value, "low": low, "high": high}))
         gains.append(cells)
-    heads = ("goal", "searches", "dense reward",
-             "winner's gain (95 %, paired) over dense at equal total steps",
-             "over dense at its own", "over the sentence's", "over null")  # fmt: skip
+    heads = (
+        "goal",
+        "searches",
+        "dense reward",
+        "winner's gain (95 %, paired) over dense at equal total steps",
+        "over dense at its own",
+        "over the sentence's",
+        "over null",
+    )
     each = [
-        (row["name"], f"{row['search_env_steps']:,}",
-         *(f"{100 * row['verdict'][k]:.1f} %" if k in row["verdict"] else "" for k in KINDS),
-         baselines_text(row), row["failures"].split(":")[0])
+        (
+            row["name"],
+            f"{row['search_env_steps']:,}",
+            *(f"{100 * row['verdict'][k]:.1f} %" if k in row["verdict"] else "" for k in KINDS),
+            baselines_text(row),
+            row["failures"].split(":")[0],
+        )
         for row in rows
-    ]  # fmt: skip
+    ]
     return f"{table(heads, gains)}\n{table(('search', 'steps', *KINDS, FLOORS, 'failures'), each)}"
 
 
 def _episodes(rows: Sequence[Measured], what: str) -> np.ndarray:
     """(searches, episodes) success of the test episodes."""
-    return np.array([unpack_successes(row["won"].get(what, ""), row["episodes"])
-                     or [0] * row["episodes"] for row in rows])  # fmt: skip
+    return np.array(
+        [
+            unpack_successes(row["won"].get(what, ""), row["episodes"]) or [0] * row["episodes"]
+            for row in rows
+        ]
+    )
 
 
 EXPERIMENT = Experiment(rows, measure, table_text)

@@ -59,27 +59,34 @@ OWN = {
 }
 TOLD = {  # of twelve that nothing was tuned for; each part takes as long as a goal of its own
     "red, then blue": VisionCase(
-        "reach", "touch the red cube, then the blue ball", steps=2 * STEPS,
+        "reach",
+        "touch the red cube, then the blue ball",
+        steps=2 * STEPS,
         formula="then(touch(gripper, red_cube), touch(gripper, blue_ball))",
     ),
     "each of three in turn": VisionCase(
-        "reach", "touch the red cube, then the blue ball, then the green cylinder", steps=3 * STEPS,
+        "reach",
+        "touch the red cube, then the blue ball, then the green cylinder",
+        steps=3 * STEPS,
         formula="then(touch(gripper, red_cube), touch(gripper, blue_ball), "
         "touch(gripper, green_cylinder))",
     ),
     "between two things": VisionCase(
-        "reach", "move the gripper between the red cube and the blue ball",
+        "reach",
+        "move the gripper between the red cube and the blue ball",
         formula="between(gripper, red_cube, blue_ball)",
     ),
     "red without blue": VisionCase(
-        "reach", "touch the red cube without touching the blue ball",
+        "reach",
+        "touch the red cube without touching the blue ball",
         formula="and(touch(gripper, red_cube), never(touch(gripper, blue_ball)))",
     ),
     "beside the ball for a second": VisionCase(
-        "reach", "stay left of the blue ball for a second",
+        "reach",
+        "stay left of the blue ball for a second",
         formula="hold(left_of(gripper, blue_ball), seconds=1)",
     ),
-}  # fmt: skip
+}
 SHOWN = {  # what has to be carried and let go of
     name: VisionCase(task, goal)
     for name, task, goal in (
@@ -139,8 +146,11 @@ def _demonstrated(case: VisionCase, how: ClipConfig) -> TrainConfig:
 
 def _config(case: VisionCase, reward: str, **more: Any) -> TrainConfig:
     asked = {
-        "task": case.task, "robot": case.robot, "env_steps": case.steps, "learner": case.learner,
-    }  # fmt: skip
+        "task": case.task,
+        "robot": case.robot,
+        "env_steps": case.steps,
+        "learner": case.learner,
+    }
     return with_presets(TrainConfig(reward=reward, **asked, **more))
 
 

@@ -96,9 +96,12 @@ def verdicts(rows: Sequence[Measured]) -> list[dict[str, Any]]:
             low, high = np.quantile(redrawn(won[:, [k]], tried[:, [k]]), QUANTILES)
             each = (won[:, k] / tried[:, k]).tolist()
             entry[reward] = {
-                "success": won[:, k].sum() / total, "low": min(float(low), least),
-                "high": max(float(high), most), "episodes": total, "each": each,
-            }  # fmt: skip
+                "success": won[:, k].sum() / total,
+                "low": min(float(low), least),
+                "high": max(float(high), most),
+                "episodes": total,
+                "each": each,
+            }
         steps = [side[seed].get("env_steps", 0) for seed in both for side in (program, dense)]
         entry["env_steps"] = max(steps)
         share, low, high = share_interval(won, tried)
@@ -128,9 +131,15 @@ def share_interval(won: np.ndarray, tried: np.ndarray) -> tuple[float, float, fl
 
 def compared(rows: Sequence[Measured]) -> str:
     """The table of ``verdicts``, then every row."""
-    heads = ("sentence of", "program: success (95 %); each seed",
-             "dense: success (95 %); each seed", "share (95 %)", "steps", "counts",
-             "verdict")  # fmt: skip
+    heads = (
+        "sentence of",
+        "program: success (95 %); each seed",
+        "dense: success (95 %); each seed",
+        "share (95 %)",
+        "steps",
+        "counts",
+        "verdict",
+    )
     lines = []
     for entry in verdicts(rows):
         if not entry["seeds"]:
@@ -139,10 +148,15 @@ def compared(rows: Sequence[Measured]) -> str:
         low, high = (_share(entry["share"][k]) for k in ("low", "high"))
         some = "" if entry["seeds"] >= len(SEEDS) else f" ({entry['seeds']} of {len(SEEDS)} seeds)"
         lines.append(
-            (entry["goal"], *(_success(entry[reward]) for reward in REWARDS),
-             f"{_share(entry['share']['value'])} ({low}-{high})", f"{entry['env_steps']:,}",
-             "yes" if entry["counts"] else "no", entry["verdict"] + some)
-        )  # fmt: skip
+            (
+                entry["goal"],
+                *(_success(entry[reward]) for reward in REWARDS),
+                f"{_share(entry['share']['value'])} ({low}-{high})",
+                f"{entry['env_steps']:,}",
+                "yes" if entry["counts"] else "no",
+                entry["verdict"] + some,
+            )
+        )
     return f"{table(heads, lines)}\n{table_text(rows)}"
 
 

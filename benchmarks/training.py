@@ -128,13 +128,27 @@ def measure(of: PolicyCase, place: RowFolder) -> dict[str, Any]:
 
 def table_text(rows: Sequence[Measured]) -> str:
     """Success with its floors; what the reward saw, what making it and training cost."""
-    heads = ("run", "success (95 % interval, n)", FLOORS, "the reward sees", "steps", "new frames",
-             "reward s", "training s", "processor min")  # fmt: skip
+    heads = (
+        "run",
+        "success (95 % interval, n)",
+        FLOORS,
+        "the reward sees",
+        "steps",
+        "new frames",
+        "reward s",
+        "training s",
+        "processor min",
+    )
     lines = [
-        (row["name"], percent(row["evaluation"]), baselines_text(row["evaluation"]),
-         row.get("sees", ""), *_cost(row))
+        (
+            row["name"],
+            percent(row["evaluation"]),
+            baselines_text(row["evaluation"]),
+            row.get("sees", ""),
+            *_cost(row),
+        )
         for row in rows
-    ]  # fmt: skip
+    ]
     return table(heads, lines)
 
 

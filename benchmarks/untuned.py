@@ -22,15 +22,14 @@ GOALS = {
     "between two things": ("reach", "between(gripper, red_cube, blue_ball)"),
     "15 cm from the ball": ("reach", "far(gripper, blue_ball, least=15cm)"),
     "the cube 8 cm to the left": ("push", "moved(red_cube, left=8cm)"),
-    "the cube between ball and cylinder": (
-        "push", "between(red_cube, blue_ball, green_cylinder)",
-    ),
+    "the cube between ball and cylinder": ("push", "between(red_cube, blue_ball, green_cylinder)"),
     "cube and ball 20 cm apart": ("push", "far(red_cube, blue_ball, least=20cm)"),
     "pushed without touching the third": (
-        "push", f"and(next_to(red_cube, blue_ball), never({GREEN}))",
+        "push",
+        f"and(next_to(red_cube, blue_ball), never({GREEN}))",
     ),
     "lifted by 10 cm and put back": ("lift", f"then(lifted(red_cube, height=10cm), {BACK})"),
-}  # fmt: skip
+}
 
 
 def rows(options: Options) -> list[BenchmarkRow]:

@@ -160,9 +160,12 @@ def accept_scientific_integers() -> Iterator[None]:
         if asked.type is not int:
             return None
         return PrimitiveConstructorSpec(
-            1, "INT", lambda typed: _parse_whole_number(typed[0]),
-            lambda value: type(value) is int, lambda value: [str(value)],
-        )  # fmt: skip
+            1,
+            "INT",
+            lambda typed: _parse_whole_number(typed[0]),
+            lambda value: type(value) is int,
+            lambda value: [str(value)],
+        )
 
     with registry:
         yield

@@ -27,19 +27,32 @@ def main(robot: str, where: str, control: str, folder: str, log: str, stop_s: st
     rescue = Rescue(park=park, scene=scene, report=report, stop_s=within)
     bus = Bus(
         BusConfig(
-            robot=robot, where=where, options=OPTIONS[robot], rescue=rescue, deadline=0.5,
+            robot=robot,
+            where=where,
+            options=OPTIONS[robot],
+            rescue=rescue,
+            deadline=0.5,
             patience=20.0,
         )
-    )  # fmt: skip
+    )
     eyes = ControlPoses(int(control))
     with PolicyProcess(bundle, folder, budget=1.0) as policy:
         result = run(
-            bus, bundle, perception=eyes, policy=policy, log=Path(log) / "ride.mcap",
+            bus,
+            bundle,
+            perception=eyes,
+            policy=policy,
+            log=Path(log) / "ride.mcap",
             config=RunConfig(
-                max_age=2.0, max_pose_age=3.0, max_gap=5.0, max_missed=1.0, settle=20.0,
-                realtime=True, stop_s=within,
+                max_age=2.0,
+                max_pose_age=3.0,
+                max_gap=5.0,
+                max_missed=1.0,
+                settle=20.0,
+                realtime=True,
+                stop_s=within,
             ),
-        )  # fmt: skip
+        )
     eyes.close()
     print(result.ended.value, result.reason, result.notes, file=sys.stderr)
     return int(result.ended.value != "done")

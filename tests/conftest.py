@@ -26,10 +26,24 @@ OPERATORS = "torch.onnx._internal.exporter._registration"
 SHOWN = pytest.StashKey[Shown]()
 # Files that take 20 s and more: they come first, so that none is left to one worker at the end.
 LONG = {
-    "test_any_goal", "test_batch_env", "test_cameras", "test_cli", "test_embedded_clip",
-    "test_far_scorer", "test_goal_task", "test_goals", "test_learners", "test_line", "test_on_arm",
-    "test_residual", "test_scorers", "test_so101_faults", "test_sweep", "test_tasks", "test_visual",
-}  # fmt: skip
+    "test_any_goal",
+    "test_batch_env",
+    "test_cameras",
+    "test_cli",
+    "test_embedded_clip",
+    "test_far_scorer",
+    "test_goal_task",
+    "test_goals",
+    "test_learners",
+    "test_line",
+    "test_on_arm",
+    "test_residual",
+    "test_scorers",
+    "test_so101_faults",
+    "test_sweep",
+    "test_tasks",
+    "test_visual",
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,9 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SHOWN] = Shown()
     # How long an example takes says more about what else the machine is doing.
     hypothesis.settings.register_profile(
-        "any machine",
-        deadline=None,
-        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+        "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
     )
     hypothesis.settings.load_profile("any machine")
     config.addinivalue_line("markers", "learns: asserts an outcome of learning (set by `outcome`)")
@@ -129,9 +141,13 @@ def outcome(request: pytest.FixtureRequest, training_seed: int) -> Callable[...,
         value = float(value)
         if file:
             line = {
-                "test": request.node.nodeid, "what": what, "value": value,
-                "above": above, "below": below, "seed": training_seed,
-            }  # fmt: skip
+                "test": request.node.nodeid,
+                "what": what,
+                "value": value,
+                "above": above,
+                "below": below,
+                "seed": training_seed,
+            }
             with open(file, "a") as lines:
                 lines.write(json.dumps(line) + "\n")
         assert above is None or value > above, f"{what}: expected above {above}, got {value:.6g}"

@@ -57,17 +57,36 @@ class Soak:
         task = task_of_bundle(PolicyBundle.load(bundle).manifest)
         self._emulator = subprocess.Popen(
             [*CLI, "emulate", robot, "--goal", task.goal, "--json", "--parent", str(os.getpid())],
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         told = json.loads(self._emulator.stdout.readline())
         punctual(self._emulator)
         self._control = Control(told["control"])
         where = "--host" if "host" in told else "--port"
         self._first = [
-            str(bundle), "--robot", robot, where, told["where"], "--control", str(told["control"]),
-            "--minutes", "600", "--updates", "2", "--publish-every", "3", "--runs",
-            str(run.parent), "--name", run.name, "--stiff", "park", "--clear-fault", *options,
-        ]  # fmt: skip
+            str(bundle),
+            "--robot",
+            robot,
+            where,
+            told["where"],
+            "--control",
+            str(told["control"]),
+            "--minutes",
+            "600",
+            "--updates",
+            "2",
+            "--publish-every",
+            "3",
+            "--runs",
+            str(run.parent),
+            "--name",
+            run.name,
+            "--stiff",
+            "park",
+            "--clear-fault",
+            *options,
+        ]
         self._actor: subprocess.Popen[bytes] | None = None
         self.blows: list[dict[str, Any]] = []
         self.begun, self.ended = 0, Counter[int]()

@@ -85,8 +85,14 @@ def verdict(copy: Path, key: dict, source: str) -> str:
     env = os.environ | {"PYTHONPATH": str(copy), "OMP_NUM_THREADS": "1"}
     env |= {"ROBO_RL_CORES": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        run = subprocess.run(command, cwd=copy, env=env, timeout=TIMEOUT,
-                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+        run = subprocess.run(
+            command,
+            cwd=copy,
+            env=env,
+            timeout=TIMEOUT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
     except subprocess.TimeoutExpired:
         return "hangs"
     finally:

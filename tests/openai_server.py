@@ -68,12 +68,23 @@ class OpenAIServer:
             return {"error": {"message": f"bad request of {self.keys[-1]}", "type": "error"}}
         text = entry.get("text", "")
         return {
-            "id": "1", "object": "chat.completion", "created": 0, "model": "test",
-            "choices": [{"index": 0, "finish_reason": entry.get("finish", "stop"),
-                         "message": {"role": "assistant", "content": text}}],
-            "usage": {"prompt_tokens": 700, "completion_tokens": max(1, len(text) // 4),
-                      "total_tokens": 700 + max(1, len(text) // 4)},
-        }  # fmt: skip
+            "id": "1",
+            "object": "chat.completion",
+            "created": 0,
+            "model": "test",
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": entry.get("finish", "stop"),
+                    "message": {"role": "assistant", "content": text},
+                }
+            ],
+            "usage": {
+                "prompt_tokens": 700,
+                "completion_tokens": max(1, len(text) // 4),
+                "total_tokens": 700 + max(1, len(text) // 4),
+            },
+        }
 
     def __enter__(self) -> OpenAIServer:
         self._thread.start()

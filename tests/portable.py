@@ -83,11 +83,23 @@ def execute(run: Run, keep: Path, workers: int) -> dict:
     if run.setting.capability != NATIVE:
         env["ATEN_CPU_CAPABILITY"] = run.setting.capability
     command = [
-        sys.executable, "-m", "pytest", "-q", "-m", run.marks, "-n", str(workers),
-        "--dist", "loadfile", "--no-loadscope-reorder", f"--junitxml={junit}",
-        f"--outcomes={lines}", f"--training-seed={run.seed}",
-        f"--torch-threads={run.setting.threads}", *run.tests,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-m",
+        run.marks,
+        "-n",
+        str(workers),
+        "--dist",
+        "loadfile",
+        "--no-loadscope-reorder",
+        f"--junitxml={junit}",
+        f"--outcomes={lines}",
+        f"--training-seed={run.seed}",
+        f"--torch-threads={run.setting.threads}",
+        *run.tests,
+    ]
     start = time.monotonic()
     code = subprocess.run(command, env=env, stdout=subprocess.DEVNULL).returncode
     if code not in (0, 1, 5):  # 1: tests failed, which the report is for; 5: none was selected

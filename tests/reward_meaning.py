@@ -17,7 +17,9 @@ from reward_models.programs.lower import FUNCTIONS
 
 # What numpy has not, for one row; written with numpy's own functions, not with ours.
 MEANING: dict[str, Callable[..., Any]] = {
-    "norm": np.linalg.norm, "vec": lambda *x: np.array(x, float), "so_far": lambda x: x,
+    "norm": np.linalg.norm,
+    "vec": lambda *x: np.array(x, float),
+    "so_far": lambda x: x,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "near": lambda d, s: np.exp(-np.abs(d) / s),
     "inverse": lambda d, s: 1 / (1 + np.abs(d) / s),
@@ -27,7 +29,8 @@ MEANING: dict[str, Callable[..., Any]] = {
     "gate": lambda x, a, w: 1 / (1 + np.exp(-(x - a) / w)),
     "closed_gate": lambda x, a, w: 1 / (1 + np.exp((x - a) / w)),
     "outside": lambda x, a, b: np.where(x < a, a - x, np.where(x > b, x - b, 0.0)),
-    "above": lambda x, a: np.maximum(a - x, 0), "below": lambda x, b: np.maximum(x - b, 0),
+    "above": lambda x, a: np.maximum(a - x, 0),
+    "below": lambda x, b: np.maximum(x - b, 0),
     "tolerance": lambda x, a, b, s: np.exp(
         -(np.where(x < a, a - x, np.where(x > b, x - b, 0.0)) ** 2) / (2 * s**2)
     ),
@@ -38,12 +41,13 @@ MEANING: dict[str, Callable[..., Any]] = {
     "lerp": lambda a, b, t: (1 - t) * a + t * b,
     "barrier": lambda x, b, s: -(np.maximum(x - b, 0) ** 2) / s**2,
     "effort": lambda a: -(a**2).mean(),
-}  # fmt: skip
+}
 PI = np.float64(np.pi)
 _NUMPY = types.SimpleNamespace(
     **{name: getattr(np, name) for name in FUNCTIONS if hasattr(np, name)} | MEANING,
-    literal=np.float64, pi=PI,
-)  # fmt: skip
+    literal=np.float64,
+    pi=PI,
+)
 
 
 class _AsNumpy(ast.NodeTransformer):

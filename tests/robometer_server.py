@@ -72,8 +72,10 @@ class RobometerServer:
         )
         for sample in samples:
             if sample["sample_type"] == "preference":
-                first, second = (light(sample[f"{side}_trajectory"]["frames"])[-1]
-                                 for side in ("chosen", "rejected"))  # fmt: skip
+                first, second = (
+                    light(sample[f"{side}_trajectory"]["frames"])[-1]
+                    for side in ("chosen", "rejected")
+                )
                 chance = 1 / (1 + np.exp(10 * (second - first)))
                 found["outputs_preference"] = {
                     "predictions": [int(chance > 0.5)],

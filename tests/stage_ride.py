@@ -23,9 +23,14 @@ class Ride:
         self._ticks, self._running = 0, False
         self.struck = self.left = 0.0  # s of the arm: when it happened, when RUN was left
         self.result: RunResult = run(
-            scene.driver, bundle, perception=scene.eyes, steps=steps, clock=scene.clock,
-            stop=self._tick, on_transition=self._heard,
-        )  # fmt: skip
+            scene.driver,
+            bundle,
+            perception=scene.eyes,
+            steps=steps,
+            clock=scene.clock,
+            stop=self._tick,
+            on_transition=self._heard,
+        )
 
     @property
     def delay(self) -> float:

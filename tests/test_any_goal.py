@@ -68,8 +68,9 @@ def test_every_row_begins_is_judged_paid_and_ends_as_with_its_own_goal_alone(nam
         for action, step in zip(actions, mine, strict=True):
             its = alone.step(action)
             for what in ("success", "terminated"):
-                one, other = (x.info["success"] if what == "success" else x.terminated
-                              for x in (its, step))  # fmt: skip
+                one, other = (
+                    x.info["success"] if what == "success" else x.terminated for x in (its, step)
+                )
                 np.testing.assert_array_equal(one[turn], other[turn])
             np.testing.assert_array_equal(its.info["success"][turn], step.info["reached"][turn, k])
             np.testing.assert_allclose(its.reward[turn], step.reward[turn], atol=1e-6)
@@ -136,9 +137,17 @@ def filled(
     env = SB3VecEnv(BatchEnv(task, n, seed=1, sparse=True))
     columns = np.flatnonzero([name.startswith(ASKED) for name in env.sim.obs_names])
     buffer = HindsightReplayBuffer(
-        size * n, env.observation_space, env.action_space, "cpu", n_envs=n, env=env,
-        columns=columns, hindsight=0.5, n_steps=n_steps, gamma=0.9,
-    )  # fmt: skip
+        size * n,
+        env.observation_space,
+        env.action_space,
+        "cpu",
+        n_envs=n,
+        env=env,
+        columns=columns,
+        hindsight=0.5,
+        n_steps=n_steps,
+        gamma=0.9,
+    )
     rng, obs = np.random.default_rng(0), env.reset()
     for _ in range(steps):
         known = task.expert(env.sim.views, rng) if task.has_expert else 1.0  # a body falls so
@@ -318,9 +327,18 @@ def run(short_video: None, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A policy of all goals that has hardly learned."""
     tuning = EnsembleConfig(num_envs=16, hindsight=0.5, learning_starts=320, **TINY)
     return train(
-        TrainConfig(task="reach", goal=ANY, reward="sparse", tuning=tuning, env_steps=480,
-                    episodes=45, looks=0, runs=tmp_path_factory.mktemp("runs"), name="any")
-    )  # fmt: skip
+        TrainConfig(
+            task="reach",
+            goal=ANY,
+            reward="sparse",
+            tuning=tuning,
+            env_steps=480,
+            episodes=45,
+            looks=0,
+            runs=tmp_path_factory.mktemp("runs"),
+            name="any",
+        )
+    )
 
 
 def test_one_policy_is_a_bundle_for_each_goal(run: Any, tmp_path: Path, capsys: Any) -> None:
@@ -380,8 +398,9 @@ def test_hindsight_is_carried_on_where_a_run_was_killed() -> None:
     """A learner from a checkpoint goes on as the one that went on."""
 
     def new() -> Any:
-        config = EnsembleConfig(num_envs=8, hindsight=0.5, learning_starts=80, batch_size=32,
-                                gradient_steps=2, **TINY)  # fmt: skip
+        config = EnsembleConfig(
+            num_envs=8, hindsight=0.5, learning_starts=80, batch_size=32, gradient_steps=2, **TINY
+        )
         return make_learner(config, sims.make("reach", 8, goal=ANY, sparse=True))
 
     one, other = new(), new()

@@ -59,9 +59,7 @@ def test_what_an_arm_says_of_itself_is_there(name: str) -> None:
     assert f"{arm.extra} = [" in (ROOT / "pyproject.toml").read_text()
 
 
-def test_an_option_of_another_arms_emulator_is_refused(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_option_of_another_arms_emulator_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["emulate", "so101", "--compressed"]) == 1
     assert "--compressed does not apply to so101" in capsys.readouterr().err
     assert main(["emulate", "ur5e", "--uncalibrated"]) == 1

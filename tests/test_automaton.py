@@ -167,8 +167,12 @@ def test_memory_is_named_for_people_and_programs() -> None:
         join("and", join("then", A, join("hold", B, seconds=0.2)), join("never", C)), DT
     )
     assert [slot.name for slot in automaton.slots] == [
-        "goal_part_2", "goal_held_3", "goal_broken_4", DONE, FAILED,
-    ]  # fmt: skip
+        "goal_part_2",
+        "goal_held_3",
+        "goal_broken_4",
+        DONE,
+        FAILED,
+    ]
     assert automaton.sequence == ("goal_part_2", 2)
     assert Automaton(join("and", A, B), DT).sequence is None
 

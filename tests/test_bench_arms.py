@@ -11,11 +11,14 @@ def test_a_row_says_share_interval_and_what_was_stopped_beside_its_simulation() 
     driven = {"successes": 96, "episodes": 100, "ended": {"done": 98, "safety_stop": 2}}
     simulation = {"successes": 981, "episodes": 1000}
     row = {
-        "task": "push", "goal": "red_cube_next_to_blue_ball", "arm": "ur5e",
-        "simulation": simulation, "without_limits": {"successes": 972, "episodes": 1000},
+        "task": "push",
+        "goal": "red_cube_next_to_blue_ball",
+        "arm": "ur5e",
+        "simulation": simulation,
+        "without_limits": {"successes": 972, "episodes": 1000},
         "as it is": driven | {"simulated": {"successes": 975, "episodes": 1000}},
         "40 ms, 2 mm": driven | {"ended": {"done": 100}},  # of before: no simulation of its own
-    }  # fmt: skip
+    }
     lines = [line.split("|")[1:-1] for line in arms.table_text([row]).splitlines()[2:]]
     cells = [[cell.strip() for cell in line] for line in lines]
     assert [line[2:4] + line[-1:] for line in cells] == [
@@ -47,8 +50,9 @@ def test_who_was_told_its_servos_drives_these_and_its_own() -> None:
     made = {row.name: row.of.policy for row in arms.rows(Options(only="told"))}
     known = {name: of for name, of in made.items() if of.stiffness}
     assert {(of.task, of.robot, of.stiffness) for of in known.values()} == {
-        ("push", "so101", 10.0), ("push", "ur5e", 200.0),
-    }  # fmt: skip
+        ("push", "so101", 10.0),
+        ("push", "ur5e", 200.0),
+    }
     for name, of in known.items():
         assert f"told {of.stiffness:g} N m/rad" in name
         assert [way.conditions.stiffness for way in arms.arm_settings(of)] == [of.stiffness, None]

@@ -20,11 +20,20 @@ from robo_rl.runtime.sandbox import Job, preflight
 Array = np.ndarray
 
 GOALS = [
-    ("hopper", "forward"), ("hopper", "front_flip"), ("hopper", "back_flip"), ("ant", "forward"),
-    ("ant", "wave"), ("ant", "lie_down"), ("humanoid", "forward"), ("humanoid", "stand_up"),
-    ("humanoid", "kneel"), ("humanoid", "arms_raised"), ("half_cheetah", "forward"),
-    ("walker2d", "forward"), ("swimmer", "forward"),
-]  # fmt: skip
+    ("hopper", "forward"),
+    ("hopper", "front_flip"),
+    ("hopper", "back_flip"),
+    ("ant", "forward"),
+    ("ant", "wave"),
+    ("ant", "lie_down"),
+    ("humanoid", "forward"),
+    ("humanoid", "stand_up"),
+    ("humanoid", "kneel"),
+    ("humanoid", "arms_raised"),
+    ("half_cheetah", "forward"),
+    ("walker2d", "forward"),
+    ("swimmer", "forward"),
+]
 
 
 def card_of(task: str) -> TaskCard:
@@ -98,8 +107,10 @@ def test_a_flip_is_paid_as_done_only_after_one(goal: str, sign: float) -> None:
 
 def test_turning_in_the_air_pays_and_rolling_does_not() -> None:
     made = program("hopper", "front_flip")
-    rows = {"pitch": np.array([[0.04]] * 3), "torso_pos": np.array([[0, 0, 1.2], [0, 0, 0.2],
-            [0, 0, 1.2]])}  # fmt: skip
+    rows = {
+        "pitch": np.array([[0.04]] * 3),
+        "torso_pos": np.array([[0, 0, 1.2], [0, 0, 0.2], [0, 0, 1.2]]),
+    }
     before = {"pitch": np.array([[0.0], [0.0], [0.08]])}
     turn = made(rows, before=before, steps=1)["turn"]
     assert turn[0] > 0.5 and turn[1] == 0.0 and turn[2] < -0.5
@@ -149,9 +160,13 @@ def poses(task: str, goal: str, rows: int) -> Film:
 
 @pytest.mark.parametrize(
     ("task", "goal"),
-    [("ant", "lie_down"), ("humanoid", "stand_up"), ("humanoid", "kneel"),
-     ("humanoid", "arms_raised")],
-)  # fmt: skip
+    [
+        ("ant", "lie_down"),
+        ("humanoid", "stand_up"),
+        ("humanoid", "kneel"),
+        ("humanoid", "arms_raised"),
+    ],
+)
 def test_a_pose_is_paid_as_done_only_where_it_is(task: str, goal: str) -> None:
     film = poses(task, goal, 800)
     terms, held = film.terms()
@@ -204,9 +219,10 @@ def test_numbers_of_an_action_are_in_its_program_or_refused() -> None:
     waves = [write_program(parse(f"wave(ant, swings={swings})"), ant) for swings in (1, 3)]
     assert waves[0].count("so_far") < waves[1].count("so_far") and "/ 3.0" in waves[1]
     for said, card in (
-        ("stand_up(humanoid, height=1)", humanoid), ("kneel(humanoid, speed=2)", humanoid),
+        ("stand_up(humanoid, height=1)", humanoid),
+        ("kneel(humanoid, speed=2)", humanoid),
         ("wave(ant, swings=50)", ant),
-    ):  # fmt: skip
+    ):
         with pytest.raises(NoTemplate, match="no template for"):
             write_program(parse(said), card)
 
@@ -217,8 +233,11 @@ def test_nothing_that_is_asked_of_a_body_is_left_out(task: str) -> None:
     [name] = [entity.name for entity in card.entities if entity.kind == "body"]
     does = f"forward({name})"
     for predicate in ("still", "slower", "faster", "upright", "backward", "at_height"):
-        for said in (f"{predicate}({name})", f"and({does}, {predicate}({name}))",
-                     f"then({does}, {predicate}({name}))"):  # fmt: skip
+        for said in (
+            f"{predicate}({name})",
+            f"and({does}, {predicate}({name}))",
+            f"then({does}, {predicate}({name}))",
+        ):
             try:
                 text = write_program(parse(said), card)
             except (NoTemplate, FormulaError):

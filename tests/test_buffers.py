@@ -19,9 +19,15 @@ from sims.randomization.domain_randomization import Randomize, RandomizedEnv
 
 def rollout_buffer(env: SB3VecEnv, model, steps: int, **kwargs) -> ScoredRolloutBuffer:
     return ScoredRolloutBuffer(
-        steps, env.observation_space, env.action_space, "cpu", n_envs=env.num_envs,
-        env=env, scorer=Scorer(model, env.observer), **kwargs,
-    )  # fmt: skip
+        steps,
+        env.observation_space,
+        env.action_space,
+        "cpu",
+        n_envs=env.num_envs,
+        env=env,
+        scorer=Scorer(model, env.observer),
+        **kwargs,
+    )
 
 
 def fill(env: SB3VecEnv, buffer, steps: int, seed: int = 0) -> list:
@@ -61,9 +67,13 @@ def test_advantages_with_a_truncation_by_hand():
             assert infos[0]["TimeLimit.truncated"]
             reward[0] += gamma * v_terminal
         buffer.add(
-            obs, np.zeros((1, 2)), reward, np.array([starts[t]]),
-            torch.tensor([values[t]]), torch.tensor([0.0]),
-        )  # fmt: skip
+            obs,
+            np.zeros((1, 2)),
+            reward,
+            np.array([starts[t]]),
+            torch.tensor([values[t]]),
+            torch.tensor([0.0]),
+        )
         step = env.last_step()
         gap = float(np.linalg.norm(step.after["goal"] - step.after["pos"]))
         scores.append(np.exp(-4 * gap))
@@ -101,9 +111,15 @@ def test_windows_reach_back_into_the_last_rollout():
 
 def replay_buffer(env, model, capacity: int, **more) -> ScoredReplayBuffer:
     return ScoredReplayBuffer(
-        capacity * env.num_envs, env.observation_space, env.action_space, "cpu",
-        n_envs=env.num_envs, env=env, scorer=Scorer(model, env.observer), **more,
-    )  # fmt: skip
+        capacity * env.num_envs,
+        env.observation_space,
+        env.action_space,
+        "cpu",
+        n_envs=env.num_envs,
+        env=env,
+        scorer=Scorer(model, env.observer),
+        **more,
+    )
 
 
 def test_every_driver_remembers_what_was_done_in_turn():
@@ -295,9 +311,14 @@ def test_scaled_simulator_rewards_are_refused():
     scaled = VecNormalize(env, norm_reward=True)
     with pytest.raises(ValueError, match="norm_reward=False"):
         ScoredRolloutBuffer(
-            4, env.observation_space, env.action_space, "cpu", n_envs=2,
-            env=scaled, scorer=Scorer(model, env.observer),
-        )  # fmt: skip
+            4,
+            env.observation_space,
+            env.action_space,
+            "cpu",
+            n_envs=2,
+            env=scaled,
+            scorer=Scorer(model, env.observer),
+        )
     buffer = replay_buffer(VecNormalize(env, norm_reward=False), model, 4)
     fill(env, buffer, 4)
     with pytest.raises(ValueError, match="norm_reward=False"):

@@ -236,9 +236,12 @@ def test_a_wrong_manifest_names_its_field(path: tuple, value: object, match: str
 def test_an_onnx_file_with_side_data_is_refused(folder: Path) -> None:
     model = onnx.load(folder / "policy.onnx")
     onnx.save(
-        model, str(folder / "policy.onnx"), save_as_external_data=True,
-        location="w.bin", size_threshold=0,
-    )  # fmt: skip
+        model,
+        str(folder / "policy.onnx"),
+        save_as_external_data=True,
+        location="w.bin",
+        size_threshold=0,
+    )
     write_manifest(folder, manifest())
     with pytest.raises(BundleError, match="not a one-file ONNX policy"):
         PolicyBundle.load(folder)

@@ -184,9 +184,12 @@ def test_an_arm_left_without_a_word_about_rescue_is_held(arm: Arm) -> None:
         "input()\n"
     )
     bridge = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     bus = psutil.Process(json.loads(bridge.stdout.readline()))
     os.kill(bridge.pid, signal.SIGKILL)
     bus.wait(20.0)

@@ -207,9 +207,18 @@ def test_through_the_command_line_in_real_time(tmp_path: Path) -> None:
         control.call("soften", stiffness=18.0)
         out = tmp_path / "servo.json"
         command = [
-            sys.executable, "-m", "robo_rl.cli", "calibrate", "servo", "--port", told["where"],
-            "--joint", "elbow_flex", "--out", str(out),
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "robo_rl.cli",
+            "calibrate",
+            "servo",
+            "--port",
+            told["where"],
+            "--joint",
+            "elbow_flex",
+            "--out",
+            str(out),
+        ]
         environment = os.environ | {"XDG_STATE_HOME": str(tmp_path), "COLUMNS": "160"}
         done = subprocess.run(
             command, input="\n", capture_output=True, text=True, env=environment, timeout=120

@@ -26,8 +26,20 @@ from sims.external.gymnasium_env import GymnasiumEnv
 from sims.utils import plugins, process
 
 REWARD = 'def reward(tip):\n    return {"near": near(norm(tip), 0.1)}\n'
-HOSTILE = ("json", "numpy", "torch", "mujoco", "gymnasium", "onnxruntime", "pickle", "runpy",
-           "sims", "robo_rl", "reward_models", "real_robot")  # fmt: skip
+HOSTILE = (
+    "json",
+    "numpy",
+    "torch",
+    "mujoco",
+    "gymnasium",
+    "onnxruntime",
+    "pickle",
+    "runpy",
+    "sims",
+    "robo_rl",
+    "reward_models",
+    "real_robot",
+)
 
 
 @pytest.fixture
@@ -146,9 +158,12 @@ print(policy.pid, bus.pid, flush=True)
 input()
 """
     bridge = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
         env={**os.environ, "TMPDIR": str(temp)},
-    )  # fmt: skip
+    )
     for pid in (*map(int, bridge.stdout.readline().split()), bridge.pid):
         os.kill(pid, signal.SIGKILL)
     bridge.communicate()

@@ -98,52 +98,99 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["train", "reach", "--judge", "me"], "--judge: expected select, test, got 'me'"),
         (["train", "reach", "--seed"], "--seed: expected INT, got nothing"),
         (["export"], "robo-rl export needs RUN, TO; see robo-rl export --help"),
-        (["train", "reach", "--env-kwargs", "{}1"],
-         "env_python and env_kwargs apply to gym:ID tasks only, got task reach"),
-        (["train", "gym:Pendulum-v1", "--reward", "task", "--episode-s", "2"],
-         "gym:Pendulum-v1 is an external environment: leave out --episode-s"),
+        (
+            ["train", "reach", "--env-kwargs", "{}1"],
+            "env_python and env_kwargs apply to gym:ID tasks only, got task reach",
+        ),
+        (
+            ["train", "gym:Pendulum-v1", "--reward", "task", "--episode-s", "2"],
+            "gym:Pendulum-v1 is an external environment: leave out --episode-s",
+        ),
         (["train", "reach", "--labels", "8"], "--labels applies to distilled scorers"),
         (["train", "reach", "--device", "gpu"], "device must be cpu, cuda or cuda:N, got 'gpu'"),
-        (["train", "reach", "--reward", "task", "--device", "cuda:99"],
-         "--device cuda:99: torch finds "),
-        (["train", "gym:Pendulum-v1", "--reward", "task", "--tuning.minibatches", "3"],
-         "does not divide into 3 minibatches"),
-        (["train", "reach", "--reward", "task", "--goal", "the red cube is far from the blue ball"],
-         "no ground truth for this sentence; known:"),
+        (
+            ["train", "reach", "--reward", "task", "--device", "cuda:99"],
+            "--device cuda:99: torch finds ",
+        ),
+        (
+            ["train", "gym:Pendulum-v1", "--reward", "task", "--tuning.minibatches", "3"],
+            "does not divide into 3 minibatches",
+        ),
+        (
+            [
+                "train",
+                "reach",
+                "--reward",
+                "task",
+                "--goal",
+                "the red cube is far from the blue ball",
+            ],
+            "no ground truth for this sentence; known:",
+        ),
         (["evaluate", "nowhere"], "no run in nowhere"),
         (["report", "nowhere"], "no run in nowhere"),
         (["deploy", "nowhere", "--emulate"], "nowhere"),
         (["reward", "score", "nowhere.mp4", "--goal", "touch the red cube"], "cannot read a video"),
         (["reward", "read", "hello"], "goal"),
-        (["train", "reach", "--robot", "koch"],
-         "drawer_then_place, push with the so101, ur5e, fr3, cameras front, top and knows no other "
-         "scene; here is reach with the koch. Train one for it: robo-rl reward train --task reach "
-         "--robot koch --out"),
-        (["train", "reach", "--clip.camera", "side"],
-         "of reach this CLIP knows the cameras front, top, not 'side'"),
+        (
+            ["train", "reach", "--robot", "koch"],
+            "drawer_then_place, push with the so101, ur5e, fr3, cameras front, top and knows no "
+            "other scene; here is reach with the koch. Train one for it: robo-rl reward train "
+            "--task reach --robot koch --out",
+        ),
+        (
+            ["train", "reach", "--clip.camera", "side"],
+            "of reach this CLIP knows the cameras front, top, not 'side'",
+        ),
         (["reward", "train"], "--out FILE, or --ship to overwrite those inside the package"),
         (["reward", "train", "--ship", "--robot", "fr3"], "trains on all scenes of the package"),
-        (["reward", "train", "--task", "swimmer", "--out", "a.safetensors"],
-         "no relation of the goal language is visible in frames of swimmer"),
+        (
+            ["reward", "train", "--task", "swimmer", "--out", "a.safetensors"],
+            "no relation of the goal language is visible in frames of swimmer",
+        ),
         (["reward", "train", "--goals", "sing", "--out", "a.safetensors"], "sing"),
         (["reward", "train", "--out", "weights"], "must be a .safetensors file"),
-        (["reward", "train", "--frames", "-5", "--out", "a.safetensors"],
-         "frames must be at least 1, got -5"),
-        (["train", "reach", "--clip.distill", "--clip.scene.frames", "100"],
-         "no training frames: 100 frames with 500 held out"),
+        (
+            ["reward", "train", "--frames", "-5", "--out", "a.safetensors"],
+            "frames must be at least 1, got -5",
+        ),
+        (
+            ["train", "reach", "--clip.distill", "--clip.scene.frames", "100"],
+            "no training frames: 100 frames with 500 held out",
+        ),
         (["train", "reach", "--clip.scene.distill.members", "0"], "members must be at least 1"),
         (["train", "reach", "--tuning.net", "-3"], "net must be layers of at least 1 unit"),
-        (["train", "reach", "--env-steps", "900", "--tuning.n-steps", "1000"],
-         "tuning.n_steps gives rollouts of 1,000, more than env_steps, 900"),
-        (["train", "reach", "--reward", "task", "--learner", "ensemble", "--tuning.buffer-size",
-          "20000000000", "--episodes", "4", "--looks", "0"], "Unable to allocate"),
+        (
+            ["train", "reach", "--env-steps", "900", "--tuning.n-steps", "1000"],
+            "tuning.n_steps gives rollouts of 1,000, more than env_steps, 900",
+        ),
+        (
+            [
+                "train",
+                "reach",
+                "--reward",
+                "task",
+                "--learner",
+                "ensemble",
+                "--tuning.buffer-size",
+                "20000000000",
+                "--episodes",
+                "4",
+                "--looks",
+                "0",
+            ],
+            "Unable to allocate",
+        ),
         (["bench", "everything"], "unknown experiment 'everything'; known: demo, "),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_one_line(
-    args: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    args: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.chdir(tmp_path)
     status = main(args)
     captured = capsys.readouterr()
@@ -166,9 +213,11 @@ def test_a_reader_that_leaves_is_told_nothing(args: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("module", "args", "extra"),
-    [("h5py", ["demos", "reach", "DIR", "--episodes", "1"], "demos"),
-     ("torch", ["train", "reach", "--runs", "DIR"], "train")],
-)  # fmt: skip
+    [
+        ("h5py", ["demos", "reach", "DIR", "--episodes", "1"], "demos"),
+        ("torch", ["train", "reach", "--runs", "DIR"], "train"),
+    ],
+)
 def test_a_package_that_is_missing_is_named_with_what_brings_it(
     module: str, args: list[str], extra: str, tmp_path: Path
 ) -> None:
@@ -181,9 +230,18 @@ def test_a_package_that_is_missing_is_named_with_what_brings_it(
 def test_missing_gl_is_one_line(tmp_path: Path) -> None:
     reach_bundle.write(tmp_path, "so101")
     done = run(
-        "deploy", tmp_path, "--emulate", "--robot", "so101", "--rendered", "--episodes", "1",
-        MUJOCO_GL="glfw", DISPLAY="", WAYLAND_DISPLAY="",
-    )  # fmt: skip
+        "deploy",
+        tmp_path,
+        "--emulate",
+        "--robot",
+        "so101",
+        "--rendered",
+        "--episodes",
+        "1",
+        MUJOCO_GL="glfw",
+        DISPLAY="",
+        WAYLAND_DISPLAY="",
+    )
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert "no OpenGL backend works" in last and "apt install libegl1" in last

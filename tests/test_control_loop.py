@@ -70,8 +70,14 @@ Took = Callable[[float, str], None]
 GOAL = "above_red_cube"
 TASK = sims.make_task("reach", robot="so101", goal=GOAL)
 COLUMNS = {
-    "qpos": 5, "qvel": 5, "lag": 5, "tip": 3, "thing": 9, "tip_to_thing": 9, "thing_to_thing": 9,
-}  # fmt: skip
+    "qpos": 5,
+    "qvel": 5,
+    "lag": 5,
+    "tip": 3,
+    "thing": 9,
+    "tip_to_thing": 9,
+    "thing_to_thing": 9,
+}
 PARK = (0.0, -1.0, 1.0, 1.4, 1.6)
 
 
@@ -119,8 +125,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         park=PARK,
     )
     obs = np.random.default_rng(0).normal(size=(64, sum(COLUMNS.values()))).astype(np.float32)
-    np.savez(folder / "golden.npz", obs=obs, action=PolicyBundle(
-        manifest, straight_above_the_cube()).act(obs)[0])  # fmt: skip
+    np.savez(
+        folder / "golden.npz",
+        obs=obs,
+        action=PolicyBundle(manifest, straight_above_the_cube()).act(obs)[0],
+    )
     write_manifest(folder, manifest)
     return folder
 
@@ -516,13 +525,22 @@ def test_what_cannot_be_stopped_is_reported(bundle: PolicyBundle) -> None:
     rig = Rig(bundle)
     dead = raises(Fault.DISCONNECTED)
     result = rig.run(
-        driver=Broken(rig.driver, send=after(5, rig.driver.send, lambda *a: dead()),
-                      hold=dead, relax=dead, close=dead)
-    )  # fmt: skip
+        driver=Broken(
+            rig.driver,
+            send=after(5, rig.driver.send, lambda *a: dead()),
+            hold=dead,
+            relax=dead,
+            close=dead,
+        )
+    )
     assert result.ended is Ended.FAULT and not any(result.acks.values())
     assert [note.split(":")[0] for note in result.notes] == [
-        "brake", "hold", "relax", "torque is still on", "close",
-    ]  # fmt: skip
+        "brake",
+        "hold",
+        "relax",
+        "torque is still on",
+        "close",
+    ]
 
 
 @pytest.mark.fault(46)
@@ -981,9 +999,10 @@ def test_a_replay_finds_another_program_out(
     rig.run(log=tmp_path / "run.mcap")
     step = PolicyRunner.target
     monkeypatch.setattr(
-        PolicyRunner, "target",
+        PolicyRunner,
+        "target",
         lambda *args: dataclasses.replace(w := step(*args), qpos=w.qpos + 1e-6),
-    )  # fmt: skip
+    )
     again = replay(tmp_path / "run.mcap")
     assert not again.same and "target" in again.differs
 

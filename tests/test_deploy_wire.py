@@ -136,9 +136,21 @@ def test_two_processes_a_port_and_a_control_port(folder: Path, tmp_path: Path) -
         assert told["where"] == str(link) and os.path.exists(link)
         # As patient as a starved machine needs; the arm is there in real time.
         command = [
-            "deploy", str(folder), "--robot", "so101", "--port", told["where"], "--silence", "60",
-            "--control", str(told["control"]), "--patience", "0.5", "--episodes", "1",
-        ]  # fmt: skip
+            "deploy",
+            str(folder),
+            "--robot",
+            "so101",
+            "--port",
+            told["where"],
+            "--silence",
+            "60",
+            "--control",
+            str(told["control"]),
+            "--patience",
+            "0.5",
+            "--episodes",
+            "1",
+        ]
         # In a process of its own: real time locks memory, and a test run has gigabytes of it.
         deployed = subprocess.run(
             [*PROGRAM, *command, "--json"], capture_output=True, text=True, timeout=240

@@ -112,12 +112,7 @@ def test_epic_sees_through_any_potential() -> None:
     # Mean over every (action, successor) of the reward of leaving a state: R knows none, the
     # potential its own state's alone, but for what is the same everywhere.
     forms = np.stack(
-        [
-            REWARD,
-            epic_form(shaped, -potential[FROM], -potential[INTO], GAMMA),
-            shaped,
-        ],
-        axis=1,
+        [REWARD, epic_form(shaped, -potential[FROM], -potential[INTO], GAMMA), shaped], axis=1
     )
     found = canonical_distances(forms, forms, ONE, centred=True)[:, 0]
     assert found[1] == pytest.approx(0.0, abs=1e-7) and found[2] > 0.05
@@ -152,8 +147,9 @@ def test_calibration_by_hand() -> None:
     assert brier(chance, so) == pytest.approx((0.01 + 0.7225 + 0.01 + 0.0025 + 0.9025) / 5)
     cells = reliability(chance, so)
     assert cells == [
-        (pytest.approx(0.125), 0.5, 2), (pytest.approx(2.8 / 3), pytest.approx(2 / 3), 3)
-    ]  # fmt: skip
+        (pytest.approx(0.125), 0.5, 2),
+        (pytest.approx(2.8 / 3), pytest.approx(2 / 3), 3),
+    ]
     error = (0.375 * 2 + (2.8 / 3 - 2 / 3) * 3) / 5
     assert calibration_error(chance, so) == pytest.approx(error)
     assert reliability(np.array([1.0]), np.array([1])) == [(1.0, 1.0, 1)]

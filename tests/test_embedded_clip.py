@@ -47,8 +47,16 @@ from sims.rendering.cameras import Appearance
 from sims.tasks.scene.named_objects import COLOURS, SHAPES
 
 SUITE = (
-    "reach", "lift", "pick_place", "stack", "drawer", "button", "peg", "drawer_then_place", "push",
-)  # fmt: skip
+    "reach",
+    "lift",
+    "pick_place",
+    "stack",
+    "drawer",
+    "button",
+    "peg",
+    "drawer_then_place",
+    "push",
+)
 RETRAIN = (
     "the look of the scene has changed: run `robo-rl reward train --ship` and commit what it writes"
 )
@@ -125,8 +133,12 @@ def test_scores_follow_the_truth_on_held_out_states_however_things_are_painted(
 
 
 def test_of_exchanged_colours_only_what_has_one_name_tells() -> None:
-    said = ("the red cube touches the blue cube", "the blue cube touches the red cube",
-            "the red cube is held", "the blue cube is held")  # fmt: skip
+    said = (
+        "the red cube touches the blue cube",
+        "the blue cube touches the red cube",
+        "the red cube is held",
+        "the blue cube is held",
+    )
     other = (said[1], said[0], said[3], said[2])
     truth = np.array([[True, True, True, False], [True, True, False, False]])
 
@@ -485,8 +497,12 @@ def test_scenes_that_are_drawn_side_by_side_are_the_same(
     processes: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many frames of each, in the order that was asked for."""
-    scenes = [("lift", "so101", "front"), ("lift", "ur5e", "top"), ("button", "so101", "top"),
-              ("button", "ur5e", "front")]  # fmt: skip
+    scenes = [
+        ("lift", "so101", "front"),
+        ("lift", "ur5e", "top"),
+        ("button", "so101", "top"),
+        ("button", "ur5e", "front"),
+    ]
     views = [SceneView(*scene) for scene in scenes]
     if not processes:
         monkeypatch.setattr(caption_data, "ROWS", 16)
@@ -517,8 +533,22 @@ def test_one_model_may_be_of_several_scenes(
         select_training_scene(encoder, sims.make_task("lift"))
     assert [scene["task"] for scene in card["scenes"]] == ["button", "drawer"]
     assert "--task button drawer --robot so101" in card["command"]
-    assert main(["reward", "train", "--task", "reach", "push", "--captions", "c.toml",
-                 "--out", str(out)]) == 1  # fmt: skip
+    assert (
+        main(
+            [
+                "reward",
+                "train",
+                "--task",
+                "reach",
+                "push",
+                "--captions",
+                "c.toml",
+                "--out",
+                str(out),
+            ]
+        )
+        == 1
+    )
     assert "give one --task" in capsys.readouterr().err
     for more, status, says in (
         (["--captions", "c.toml", "--without", "red ball"], 1, "--without does not apply to"),

@@ -16,9 +16,14 @@ from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.learners.training_loop import learn
 
 SMALL = EnsembleConfig(
-    num_envs=8, net=(16, 16), learning_starts=64, buffer_size=1024, batch_size=32, critics=3,
+    num_envs=8,
+    net=(16, 16),
+    learning_starts=64,
+    buffer_size=1024,
+    batch_size=32,
+    critics=3,
     gradient_steps=2,
-)  # fmt: skip
+)
 
 
 def new(config: EnsembleConfig = SMALL, **sim) -> Learner:
@@ -67,10 +72,19 @@ def test_the_critics_find_the_value_of_a_reward_that_is_known(n_steps, training_
             return RewardOutput(np.ones(segment.valid.shape), segment.valid)
 
     config = EnsembleConfig(
-        num_envs=16, net=(32, 32), learning_starts=64, batch_size=64, buffer_size=4096, tau=0.2,
-        gradient_steps=6, n_steps=n_steps, horizon_s=0.1, entropy_init=1e-6, learning_rate=5e-3,
+        num_envs=16,
+        net=(32, 32),
+        learning_starts=64,
+        batch_size=64,
+        buffer_size=4096,
+        tau=0.2,
+        gradient_steps=6,
+        n_steps=n_steps,
+        horizon_s=0.1,
+        entropy_init=1e-6,
+        learning_rate=5e-3,
         final_rate=1.0,
-    )  # fmt: skip
+    )
     learner = make_learner(config, PointMass(16, steps=1000), One(), seed=training_seed)
     learn(learner, 1_800)
     algorithm, (obs, action) = learner.algorithm, sampled()

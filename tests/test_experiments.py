@@ -199,9 +199,15 @@ def test_kept_figures_of_the_docs_are_read_and_not_taken_for_todays(
 
 def expert(name: str, options: Options, seed: int = 0) -> BenchmarkRow:
     config = TrainConfig(
-        task="button", robot="so101", goal="press", reward="task", env_steps=7_680, episodes=20,
-        checkpoint_every=3_840, tuning=PPOConfig(num_envs=64),
-    )  # fmt: skip
+        task="button",
+        robot="so101",
+        goal="press",
+        reward="task",
+        env_steps=7_680,
+        episodes=20,
+        checkpoint_every=3_840,
+        tuning=PPOConfig(num_envs=64),
+    )
     return policy(name, config, options, seed, kind="expert")
 
 
@@ -310,16 +316,24 @@ def test_a_race_is_measured_by_ours_of_the_same_seed_where_that_reached_it() -> 
 
     def row(kind: str, seed: int, seconds: float, reached: bool) -> dict[str, Any]:
         return {
-            "name": f"reach, {kind}, seed {seed}", "task": "reach", "kind": kind, "target": 0.9,
-            "reached": reached, "env_steps": 1000, "processor_s": seconds, "worth": 0.9,
-        }  # fmt: skip
+            "name": f"reach, {kind}, seed {seed}",
+            "task": "reach",
+            "kind": kind,
+            "target": 0.9,
+            "reached": reached,
+            "env_steps": 1000,
+            "processor_s": seconds,
+            "worth": 0.9,
+        }
 
     lines = learn.table_text(
         [
-            row(learn.OURS, 0, 60.0, True), row(learn.OURS, 1, 900.0, False),
-            row(learn.ROWS, 0, 600.0, True), row(learn.ROWS, 1, 450.0, True),
+            row(learn.OURS, 0, 60.0, True),
+            row(learn.OURS, 1, 900.0, False),
+            row(learn.ROWS, 0, 600.0, True),
+            row(learn.ROWS, 1, 450.0, True),
         ]
-    ).splitlines()[2:]  # fmt: skip
+    ).splitlines()[2:]
     assert [line.split("|")[-2].strip() for line in lines] == ["1.0", "", "10.0", ""]
 
 

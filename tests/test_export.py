@@ -99,9 +99,14 @@ def test_a_bundle_says_what_the_policy_needs_and_plays_back(trained, folder):
     manifest = bundle.manifest
     sources = {i.name: i.source for i in manifest.inputs}
     assert sources == {
-        "qpos": "joints", "qvel": "joints", "lag": "joints", "tip": "joints",
-        "thing": "perception", "tip_to_thing": "perception", "thing_to_thing": "perception",
-    }  # fmt: skip
+        "qpos": "joints",
+        "qvel": "joints",
+        "lag": "joints",
+        "tip": "joints",
+        "thing": "perception",
+        "tip_to_thing": "perception",
+        "thing_to_thing": "perception",
+    }
     assert manifest.goal == goal.key and manifest.metrics["sentence"] == goal.text
     assert manifest.metrics["success"] == 0.5 and manifest.metrics["export_error"] <= 1e-4
     assert manifest.training == {"seed": 3, "randomize": {"width": 1.0}}
@@ -139,9 +144,14 @@ def test_a_bundle_is_fed_from_its_manifest_and_onnxruntime_alone(folder):
     np.testing.assert_allclose(action, golden["action"], atol=1e-4)
     assert all(one["unit"] and one["doc"] for one in known.values())
     assert {one["name"]: one["unit"] for one in told["inputs"]} == {
-        "qpos": "rad", "qvel": "10 rad/s", "lag": "0.2 rad", "tip": "0.25 m", "thing": "0.25 m",
-        "tip_to_thing": "0.25 m", "thing_to_thing": "0.25 m",
-    }  # fmt: skip
+        "qpos": "rad",
+        "qvel": "10 rad/s",
+        "lag": "0.2 rad",
+        "tip": "0.25 m",
+        "thing": "0.25 m",
+        "tip_to_thing": "0.25 m",
+        "thing_to_thing": "0.25 m",
+    }
     assert told["action"]["meaning"][2] == "1 moves the target of the tip by 0.02 m along world z"
     assert "one after the other" in told["graph"]["rule"]
 

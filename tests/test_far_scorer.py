@@ -33,8 +33,13 @@ Array = np.ndarray
 def buffer_of(kind: type, size: int = 200, *, apart: bool = True, n_steps: int = 1, seed: int = 0):
     model = kind()
     env = SB3VecEnv(PointMass(ROWS, seed=seed, steps=9, ragged=0.1, diverge=0.02), model)
-    options = {"env": env, "scorer": Scorer(model, env.observer), "n_envs": ROWS,
-               "n_steps": n_steps, "gamma": 0.9}  # fmt: skip
+    options = {
+        "env": env,
+        "scorer": Scorer(model, env.observer),
+        "n_envs": ROWS,
+        "n_steps": n_steps,
+        "gamma": 0.9,
+    }
     if apart:
         options["recipe"] = partial(made, kind)
     spaces = env.observation_space, env.action_space
@@ -198,10 +203,16 @@ def test_it_ends_with_who_asks_however_that_ends() -> None:
         ({"learner": "ensemble", "shaped": True}, "frames are rendered without them"),
         ({"learner": "ensemble", "scoring": ClipConfig(distill=True)}, "is refitted during"),
         ({"reward": "task", "learner": "ensemble"}, "is the simulator's and is not slow"),
-        ({"goal": "touch the red cube, then the blue ball", "reward": "offline",
-          "learner": "ensemble"}, "a sequence of goals needs the scores of earlier steps"),
+        (
+            {
+                "goal": "touch the red cube, then the blue ball",
+                "reward": "offline",
+                "learner": "ensemble",
+            },
+            "a sequence of goals needs the scores of earlier steps",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_judged_apart_is_one_line(options: dict, why: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"--asynchronous: .*{why}"):
         train(TrainConfig(task="reach", asynchronous=True, runs=tmp_path / "runs", **options))
@@ -212,10 +223,17 @@ def test_a_policy_is_trained_by_it(
     tmp_path: Path, coarse_obs_scale: None, short_video: None
 ) -> None:
     asked = TrainConfig(
-        task="reach", reward="offline", learner="ensemble", asynchronous=True, env_steps=1_024,
-        episodes=2, looks=0, runs=tmp_path, name="late",
+        task="reach",
+        reward="offline",
+        learner="ensemble",
+        asynchronous=True,
+        env_steps=1_024,
+        episodes=2,
+        looks=0,
+        runs=tmp_path,
+        name="late",
         tuning=EnsembleConfig(num_envs=16, net=(16,), batch_size=32, learning_starts=64),
-    )  # fmt: skip
+    )
     made_ = train(asked)
     assert made_.policy.learner.buffer._far.closed  # it does not outlive the training
     metrics = made_.run.metrics()

@@ -129,9 +129,9 @@ def test_every_driver_pays_an_episodes_film_at_its_end(ragged, formula, every, b
     found["replay"] = replay.rewards.copy()
     replay.relabel(film(formula))
     found["relabelled"] = replay.rewards
-    found["frames kept"] = Scorer(film(formula), live.observer, batch=batch).score(
-        lived, 0, steps
-    ).reward  # fmt: skip
+    found["frames kept"] = (
+        Scorer(film(formula), live.observer, batch=batch).score(lived, 0, steps).reward
+    )
     done = steps // every * every
     assert (expected != 0).any()
     for name, reward in found.items():

@@ -129,10 +129,13 @@ def test_floors_are_of_the_same_episodes_and_cost_once(
         patch.setattr(floors_module, "make_randomized_env", refused)
         assert measure_baselines(task, episodes=40, seed=SELECT_SEED) == found
         for other in (
-            {"seed": TEST_SEED}, {"episodes": 41}, {"shaped": True}, {"width": 0.5},
+            {"seed": TEST_SEED},
+            {"episodes": 41},
+            {"shaped": True},
+            {"width": 0.5},
             {"task": sims.make_task("reach", goal="above_red_cube")},
             {"task": sims.make_task("reach", goal="touch_red_cube", tip_step=0.01)},
-        ):  # fmt: skip
+        ):
             with pytest.raises(AssertionError, match="simulated again"):
                 measure_baselines(**({"task": task, "episodes": 40, "seed": SELECT_SEED} | other))
         # What is kept of another scene or other code is not taken for today's.
@@ -249,9 +252,14 @@ def test_a_run_without_ground_truth_quotes_no_success_anywhere(
     )
     console = Console(file=open(tmp_path / "said", "w"), force_terminal=True, width=200)
     config = TrainConfig(
-        goal=SENTENCE, reward=f"code:{program}", env_steps=2 * 16 * 50, episodes=20,
-        tuning=PPOConfig(num_envs=16, net=(16,)), runs=tmp_path, name="run",
-    )  # fmt: skip
+        goal=SENTENCE,
+        reward=f"code:{program}",
+        env_steps=2 * 16 * 50,
+        episodes=20,
+        tuning=PPOConfig(num_envs=16, net=(16,)),
+        runs=tmp_path,
+        name="run",
+    )
     trained = train(config, console=console)
     console.file.close()
     assert trained.evaluation is None and trained.run.result["evaluation"] is None

@@ -71,8 +71,14 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "theirs.py").write_text(THEIRS)
     packages = folder / "packages"
     packages.mkdir()
-    for name in ("gymnasium", "numpy", "numpy.libs", "cloudpickle", "farama_notifications",
-                 "typing_extensions.py"):  # fmt: skip
+    for name in (
+        "gymnasium",
+        "numpy",
+        "numpy.libs",
+        "cloudpickle",
+        "farama_notifications",
+        "typing_extensions.py",
+    ):
         found = Path(gymnasium.__file__).parents[1] / name
         if found.exists():
             (packages / name).symlink_to(found)
@@ -279,10 +285,16 @@ def test_other_peoples_suites_run_in_environments_of_their_own(
         make_environment(suite)
     theirs, (name, kwargs, length) = environment(suite), SUITES[suite]
     env, again = (
-        GymnasiumEnv(name, 2, seed=4, frames=True, python=theirs,
-                   kwargs=kwargs | ({"camera_name": "corner"} if suite == "metaworld" else {}))
+        GymnasiumEnv(
+            name,
+            2,
+            seed=4,
+            frames=True,
+            python=theirs,
+            kwargs=kwargs | ({"camera_name": "corner"} if suite == "metaworld" else {}),
+        )
         for _ in range(2)
-    )  # fmt: skip
+    )
     first = env.reset()
     assert (again.reset() == first).all() and (first[0] != first[1]).any()
     assert env.max_steps == length and env.act_dim == 4

@@ -137,9 +137,10 @@ def test_units_and_what_is_left_out() -> None:
     assert meant("never(not(touch(gripper, red_cube)))").endswith("within=0.02)))")
     # By the size of what is under it.
     for task, key, aside in (
-        ("pick_place", "cube_at_target", 0.03), ("stack", "red_on_blue", 0.02),
+        ("pick_place", "cube_at_target", 0.03),
+        ("stack", "red_on_blue", 0.02),
         ("pusher", "push", 0.06),
-    ):  # fmt: skip
+    ):
         goal = read_goal(sims.make_task(task), key)
         assert goal.formula is not None
         formula = fill(goal.formula, goal.card)
@@ -149,11 +150,15 @@ def test_units_and_what_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("touch(gripper, red_cub)", "its second, 'red_cub', is not an entity of reach; "
-         "did you mean 'red_cube'?"),
+        (
+            "touch(gripper, red_cub)",
+            "its second, 'red_cub', is not an entity of reach; did you mean 'red_cube'?",
+        ),
         ("near(red_cube, gripper)", "its second must be object, got 'gripper'; fits here: red_"),
-        ("lifted(red_cube)", "its first must be something to lift, got 'red_cube'; fits here: "
-         "nothing"),
+        (
+            "lifted(red_cube)",
+            "its first must be something to lift, got 'red_cube'; fits here: nothing",
+        ),
         ("near(red_cube, red_cube)", "must differ"),
         ("above(gripper, red_cube, hight=3)", "no parameter 'hight'; it takes height, tol"),
         ("above(gripper, red_cube, height=50)", "height must be from 0 to 2 m, got 50"),
@@ -172,14 +177,19 @@ def test_units_and_what_is_left_out() -> None:
         ("touch(gripper, leftmost(red_cube, green))", "is not an entity of reach"),
         ("touch(gripper", "at character 14: expected , or ) in touch, got the end"),
         ("touch(gripper, red_cube) x", "expected the end, got 'x'"),
-        ("raised(gripper, after=1)", "parts of the sequence before its own: a whole number from 0 "
-         "to 0 here, got 1"),
-        ("and(then(touch(gripper, red_cube), within(raised(gripper, after=2), seconds=1)), "
-         "never(far(gripper, red_cube)))", "a whole number from 0 to 1 here, got 2"),
+        (
+            "raised(gripper, after=1)",
+            "parts of the sequence before its own: a whole number from 0 to 0 here, got 1",
+        ),
+        (
+            "and(then(touch(gripper, red_cube), within(raised(gripper, after=2), seconds=1)), "
+            "never(far(gripper, red_cube)))",
+            "a whole number from 0 to 1 here, got 2",
+        ),
         ("then(touch(gripper, red_cube), raised(gripper, after=0.5))", "got 0.5"),
         ("not(" * 30 + "far(a, b)" + ")" * 30, "20 deep"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_one_line_that_names_the_slot(text: str, told: str) -> None:
     with pytest.raises(FormulaError) as caught:
         fill(parse(text), REACH)

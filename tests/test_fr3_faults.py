@@ -404,8 +404,9 @@ def test_a_robot_whose_bus_was_killed_brakes_and_holds(took: Took) -> None:
             time.sleep(0.001)
         took(time.monotonic() - begun, "the robot stops (SIGKILL, FR3)")
         assert arm.control.call("traffic")["stops"][-1] in (
-            "its client has gone", "communication_constraints_violation",
-        )  # fmt: skip
+            "its client has gone",
+            "communication_constraints_violation",
+        )
         time.sleep(0.5)
         before = arm.truth()
         time.sleep(0.3)

@@ -146,8 +146,11 @@ def test_a_program_that_closes_nothing_ends(tmp_path: Path) -> None:
     program = "import sims; e = sims.make('reach', 40); e.reset(); print(e.render().shape)"
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env=os.environ | {SETTING: "2"}, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        env=os.environ | {SETTING: "2"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0 and done.stdout == "(40, 96, 96, 3)\n" and not done.stderr
 
 
@@ -157,9 +160,11 @@ def test_who_draws_beside_a_program_ends_with_it() -> None:
         "print(*sims.rendering.render_client.renderer_pids(), flush=True); time.sleep(600)"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", program], env=os.environ | {SETTING: "2"},
-        stdout=subprocess.PIPE, text=True,
-    ) as parent:  # fmt: skip
+        [sys.executable, "-c", program],
+        env=os.environ | {SETTING: "2"},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as parent:
         (pid,) = map(int, parent.stdout.readline().split())
         parent.kill()
     deadline = time.monotonic() + 60.0

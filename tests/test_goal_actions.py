@@ -15,14 +15,7 @@ import sims
 from benchmarks.labelled_sentences import own_key, path_of
 from benchmarks.reading import outcome
 from reward_models.base import TaskCard, from_dict
-from reward_models.goals import (
-    Atom,
-    Refusal,
-    describe_vocabulary,
-    paraphrases,
-    parse,
-    read,
-)
+from reward_models.goals import Atom, Refusal, describe_vocabulary, paraphrases, parse, read
 from reward_models.goals.formula import check
 from reward_models.goals.grammar.refusals import known_words
 from reward_models.goals.text import to_sentence
@@ -148,9 +141,27 @@ def test_goals_as_they_are_typed(task: str, text: str, key: str) -> None:
 CARDS = {task: card_of(task) for task in sorted(sims.TASKS)}
 SPOKEN = sorted(known_words())
 SAID = st.sampled_from(
-    ["the cube", "the red cube", "the blue ball", "the drawer", "the target", "the hole", "it",
-     "the robot", "you", "not", "never", "do not", "without", ",", "?", "and", "then", "#"]
-)  # fmt: skip
+    [
+        "the cube",
+        "the red cube",
+        "the blue ball",
+        "the drawer",
+        "the target",
+        "the hole",
+        "it",
+        "the robot",
+        "you",
+        "not",
+        "never",
+        "do not",
+        "without",
+        ",",
+        "?",
+        "and",
+        "then",
+        "#",
+    ]
+)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

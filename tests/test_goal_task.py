@@ -157,16 +157,25 @@ def test_the_level_rises_with_every_part() -> None:
 
     def level(part: float, held: float, fingers: list[float], high: float = 0.4) -> float:
         rows = {
-            "red_cube_fingers": fingers, "tip": [*tip[:2], high], "blue_ball_pos": ball,
-            "goal_part_1": [part], "goal_held_2": [held], "goal_failed": [0.0],
+            "red_cube_fingers": fingers,
+            "tip": [*tip[:2], high],
+            "blue_ball_pos": ball,
+            "goal_part_1": [part],
+            "goal_held_2": [held],
+            "goal_failed": [0.0],
             "goal_done": [float(part == 2)],
-        }  # fmt: skip
+        }
         return float(sum(program({k: np.array([v]) for k, v in rows.items()}).values())[0])
 
     rising = [
-        level(0, 0, away), level(0, 0, at), level(1, 0, away, high=0.25), level(1, 0, at, high=0.1),
-        level(1, 2, at, high=0.1), level(1, 3, at, high=0.1), level(2, 4, at),
-    ]  # fmt: skip
+        level(0, 0, away),
+        level(0, 0, at),
+        level(1, 0, away, high=0.25),
+        level(1, 0, at, high=0.1),
+        level(1, 2, at, high=0.1),
+        level(1, 3, at, high=0.1),
+        level(2, 4, at),
+    ]
     assert rising == sorted(rising) and rising[0] < 0.1 and rising[-1] == 1.5
 
 
@@ -177,9 +186,12 @@ def test_a_thing_is_pushed_from_behind() -> None:
     def level(tip: list[float], moved: float) -> float:
         cube = [0.2, -moved, 0.02]  # left is -y
         rows = {
-            "tip": tip, "red_cube_pos": cube, "start_red_cube_pos": [0.2, 0.0, 0.02],
-            "goal_failed": [0.0], "goal_done": [float(abs(moved - 0.08) <= 0.02)],
-        }  # fmt: skip
+            "tip": tip,
+            "red_cube_pos": cube,
+            "start_red_cube_pos": [0.2, 0.0, 0.02],
+            "goal_failed": [0.0],
+            "goal_done": [float(abs(moved - 0.08) <= 0.02)],
+        }
         return float(sum(program({k: np.array([v]) for k, v in rows.items()}).values())[0])
 
     behind, before = [0.2, 0.045, 0.016], [0.2, -0.045, 0.016]
@@ -236,31 +248,44 @@ def test_handling_with_numbers_is_rewarded_up_to_where_it_is_done(
 def test_what_was_understood_is_read_back() -> None:
     card = from_dict(REACH.card())
     for text, words in (
-        (MIXED, "first the gripper touches the red cube, then the gripper is above the blue ball "
-                "for 0.2 s; never: the gripper touches the green cylinder (within 0.4 cm)"),
-        ("above(gripper, red_cube, height=5cm)",
-         "the gripper is above the red cube (height 5 cm, tolerance 1.5 cm, over 2.5 cm)"),
-        ("touch(gripper, nearest(gripper, red_cube, blue_ball))",
-         "the gripper touches whichever of the red cube and the blue ball is nearest to the "
-         "gripper at the start"),
+        (
+            MIXED,
+            "first the gripper touches the red cube, then the gripper is above the blue ball "
+            "for 0.2 s; never: the gripper touches the green cylinder (within 0.4 cm)",
+        ),
+        (
+            "above(gripper, red_cube, height=5cm)",
+            "the gripper is above the red cube (height 5 cm, tolerance 1.5 cm, over 2.5 cm)",
+        ),
+        (
+            "touch(gripper, nearest(gripper, red_cube, blue_ball))",
+            "the gripper touches whichever of the red cube and the blue ball is nearest to the "
+            "gripper at the start",
+        ),
         (MOVED, "at some time the gripper has moved (left 0 cm, front 4 cm, tolerance 3 cm)"),
-        ("raised(gripper, height=-3cm)",
-         "the gripper is lower than at the start (height 3 cm, tolerance 2 cm)"),
-        ("then(touch(gripper, red_cube), raised(gripper, after=1), on_left(red_cube))",
-         "first the gripper touches the red cube, then the gripper is higher than it was there, "
-         "then the red cube is on the left side of the table"),
-    ):  # fmt: skip
+        (
+            "raised(gripper, height=-3cm)",
+            "the gripper is lower than at the start (height 3 cm, tolerance 2 cm)",
+        ),
+        (
+            "then(touch(gripper, red_cube), raised(gripper, after=1), on_left(red_cube))",
+            "first the gripper touches the red cube, then the gripper is higher than it was there, "
+            "then the red cube is on the left side of the table",
+        ),
+    ):
         assert to_sentence(make_goal_task(REACH, parse(text)).wanted, card) == words
 
 
 def test_an_episode_is_as_long_as_its_parts_ask_for() -> None:
     push = from_dict(sims.make_task("push").card())
     for text, length in (
-        ("touch(gripper, red_cube)", 2.5), (TWO, 5.2), (MIXED, 5.2),
+        ("touch(gripper, red_cube)", 2.5),
+        (TWO, 5.2),
+        (MIXED, 5.2),
         ("and(far(gripper, red_cube), far(gripper, blue_ball))", 2.5),
         ("and(next_to(red_cube, blue_ball), far(gripper, red_cube))", 6.5),
         ("then(moved(red_cube, left=8cm), far(gripper, red_cube))", 6.5),
-    ):  # fmt: skip
+    ):
         assert episode_seconds(parse(text), push) == pytest.approx(length)
     assert made("hold(touch(gripper, red_cube), seconds=0.33)").episode_s == pytest.approx(2.85)
 
@@ -355,10 +380,15 @@ def test_a_sentence_that_is_seen_is_judged_and_its_policy_observes_what_it_would
     monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path / "cache"))
     tuning = PPOConfig(num_envs=8, n_steps=20, minibatches=2)
     config = TrainConfig(
-        goal="touch the red cube, then the blue ball", reward="clip", env_steps=160, episodes=20,
-        looks=0, tuning=tuning, runs=tmp_path,
+        goal="touch the red cube, then the blue ball",
+        reward="clip",
+        env_steps=160,
+        episodes=20,
+        looks=0,
+        tuning=tuning,
+        runs=tmp_path,
         scoring=ClipConfig(scene=SceneConfig(frames=64, holdout=16, rollouts=0.0)),
-    )  # fmt: skip
+    )
     said = StringIO()
     made = train(config, console=Console(file=said, width=200))
     assert '--formula "then(touch(gripper, red_cube, within=0.02)' in said.getvalue()
@@ -383,20 +413,26 @@ PRESSES = "whoever may stay on a thing presses on it: 7 of 10, and with more ste
     [
         ("then(touch(gripper, red_cube), above(gripper, red_cube))", 60_000),
         pytest.param(
-            "then(displaced(gripper, least=5cm), touch(gripper, red_cube))", 40_000,
+            "then(displaced(gripper, least=5cm), touch(gripper, red_cube))",
+            40_000,
             marks=pytest.mark.xfail(reason=PRESSES, strict=False),
         ),
     ],
     ids=["in the air", "on the cube"],
-)  # fmt: skip
+)
 def test_a_sequence_drives_an_arm(
     formula: str, steps: int, tmp_path: Path, training_seed: int, outcome: Callable[..., None]
 ) -> None:
     """The bundle names the formula, and the bridge keeps its account: what was done of it."""
     config = TrainConfig(
-        formula=formula, reward="offline", env_steps=steps, episodes=100, looks=0, runs=tmp_path,
+        formula=formula,
+        reward="offline",
+        env_steps=steps,
+        episodes=100,
+        looks=0,
+        runs=tmp_path,
         seed=training_seed,
-    )  # fmt: skip
+    )
     made = train(config)
     outcome("success", made.evaluation.success, above=0.7)
     with pytest.raises(BundleError, match="a formula.*pass task=robo_rl.goals.bundle_task.task_of"):

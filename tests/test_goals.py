@@ -104,10 +104,14 @@ DEV_GOALS = [text for text in DEV if not answer(text).startswith("refuse:")]
 @pytest.mark.parametrize(
     ("part", "sayable", "every"),
     [
-        ("dev", 0, 1), ("extra", 0, 1), ("probe", 0, 3), ("heldout", 2, 1), ("fresh", 5, 1),
+        ("dev", 0, 1),
+        ("extra", 0, 1),
+        ("probe", 0, 3),
+        ("heldout", 2, 1),
+        ("fresh", 5, 1),
         pytest.param("probe", 0, 1, marks=pytest.mark.slow),
     ],
-)  # fmt: skip
+)
 def test_corpus(part: str, sayable: int, every: int) -> None:
     """No goal is read as another. Some sentences kept out are labelled as to be refused because no
     goal could say them then ("go behind the ball"); as many as that are read as formulas now."""
@@ -305,14 +309,16 @@ def test_refuses(text: str, code: str) -> None:
         ("push the crate to the white mug", "next_to(yellow_box, white_mug)"),
         ("move the pincer to the left of the grey cup", "left_of(left_arm, grey_mug)"),
         ("go above the drawer handle", "above(left_arm, drawer_handle)"),
-        ("touch the handle, then the gray one", "then(touch(left_arm, drawer_handle), "
-         "touch(left_arm, grey_mug))"),
+        (
+            "touch the handle, then the gray one",
+            "then(touch(left_arm, drawer_handle), touch(left_arm, grey_mug))",
+        ),
         ("touch the mug", "refuse:ambiguous"),
         ("touch the yellow mug", "refuse:unknown_object"),
         ("touch the red cube", "refuse:unknown_object"),
         ("touch the cylinder", "refuse:unknown_object"),
     ],
-)  # fmt: skip
+)
 def test_another_card(text: str, got: str) -> None:
     assert answer(text, KITCHEN) == got
 

@@ -44,8 +44,15 @@ def test_a_device_that_stops_answering_never_holds_the_loop(
     """For 30 s; UR's client alone comes back after 300, from ``servoStop``."""
     phase = {"enable": Phase.ARMED, "park": Phase.PARK, "close": Phase.RELAX}.get(when)
     with apart(robot, bus={"silence": 20.0}, **OPTIONS[robot]) as arm:
-        ride = Ride(arm, bundles[robot], STOPS[robot], at=60 if when == "run" else 10**9,
-                    phase=phase, before=when == "connect", seconds=30.0)  # fmt: skip
+        ride = Ride(
+            arm,
+            bundles[robot],
+            STOPS[robot],
+            at=60 if when == "run" else 10**9,
+            phase=phase,
+            before=when == "connect",
+            seconds=30.0,
+        )
         seconds = ride.returned - ride.struck
         most = FIRST.get(robot, MOST) if when == "connect" else MOST
         assert seconds < most, ride.result

@@ -73,10 +73,22 @@ def test_packages_import_only_what_the_design_allows(package: str) -> None:
 
 
 STARTS = {
-    "Popen", "run", "call", "check_call", "check_output", "getoutput", "system", "popen", "fork",
-    "posix_spawn", "get_context", "Process", "Pool", "create_subprocess_exec",
+    "Popen",
+    "run",
+    "call",
+    "check_call",
+    "check_output",
+    "getoutput",
+    "system",
+    "popen",
+    "fork",
+    "posix_spawn",
+    "get_context",
+    "Process",
+    "Pool",
+    "create_subprocess_exec",
     "create_subprocess_shell",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("package", MAY)
@@ -136,8 +148,10 @@ def test_the_base_install_deploys_and_emulates_without_torch(tmp_path: Path) -> 
     subprocess.run([*pip, "-c", ROOT / "constraints.txt", ROOT], check=True)
     told = subprocess.run(
         [python, "-c", "import importlib.util as u; print(u.find_spec('torch'))"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert told.stdout.strip() == "None"
     command = [python.with_name("robo-rl"), "deploy", tmp_path / "bundle", "--emulate", "--json"]
     done = subprocess.run(

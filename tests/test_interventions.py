@@ -20,9 +20,14 @@ ROWS = 16
 # A rate that falls would fall with the total, and these runs are cut into halves of one.
 SMALL = {
     "final_rate": 1.0,
-    "num_envs": ROWS, "net": (16, 16), "learning_starts": 64, "buffer_size": 8192,
-    "batch_size": 32, "gradient_steps": 1, "normalise_obs": False,
-}  # fmt: skip
+    "num_envs": ROWS,
+    "net": (16, 16),
+    "learning_starts": 64,
+    "buffer_size": 8192,
+    "batch_size": 32,
+    "gradient_steps": 1,
+    "normalise_obs": False,
+}
 
 
 def new(share: float, task: str = "lift", **more) -> Learner:

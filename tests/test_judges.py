@@ -364,8 +364,10 @@ def test_who_is_killed_between_two_answers_asks_nothing_twice(tmp_path: Path) ->
         command = [*asked_, *options(server), "--model.at-once", "1"]
         child = subprocess.Popen(
             [sys.executable, "-m", "robo_rl.cli", *command],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ},
-        )  # fmt: skip
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ},
+        )
         assert hang.wait(60)
         os.kill(child.pid, signal.SIGKILL)
         child.wait()

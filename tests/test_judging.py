@@ -317,10 +317,17 @@ def test_training_ends_where_it_is_asked_to(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, short_video: None) -> Path:
     config = TrainConfig(
-        task="reach", goal="touch_red_cube", reward="offline", env_steps=512, episodes=4,
-        look_episodes=4, looks=1, runs=tmp_path_factory.mktemp("runs"), name="short",
+        task="reach",
+        goal="touch_red_cube",
+        reward="offline",
+        env_steps=512,
+        episodes=4,
+        look_episodes=4,
+        looks=1,
+        runs=tmp_path_factory.mktemp("runs"),
+        name="short",
         tuning=PPOConfig(num_envs=16, n_steps=16, net=(16,)),
-    )  # fmt: skip
+    )
     return train(config).run.path
 
 

@@ -96,10 +96,19 @@ def test_a_simulated_arm_of_soft_servos_hangs_as_rows_of_them_do() -> None:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     config = TrainConfig(
-        task="reach", robot="so101", reward="task", learner="ppo", latency=0.06, stiffness=12.0,
-        env_steps=1_024, looks=1, look_episodes=4, episodes=8, runs=tmp_path_factory.mktemp("runs"),
+        task="reach",
+        robot="so101",
+        reward="task",
+        learner="ppo",
+        latency=0.06,
+        stiffness=12.0,
+        env_steps=1_024,
+        looks=1,
+        look_episodes=4,
+        episodes=8,
+        runs=tmp_path_factory.mktemp("runs"),
         tuning=PPOConfig(num_envs=8, n_steps=128),
-    )  # fmt: skip
+    )
     env = training_env(TASK, with_presets(config), 1)
     assert isinstance(env, RandomizedEnv) and env.width == 0.0
     return train(config)

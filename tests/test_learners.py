@@ -116,9 +116,15 @@ LEARNING = [
 @pytest.mark.parametrize("config", LEARNING)
 def test_off_policy_learners_learn(config, training_seed, outcome):
     config = dataclasses.replace(
-        config, num_envs=16, net=(32, 32), learning_starts=400, batch_size=96, gradient_steps=6,
-        buffer_size=10_000, learning_rate=3e-3,
-    )  # fmt: skip
+        config,
+        num_envs=16,
+        net=(32, 32),
+        learning_starts=400,
+        batch_size=96,
+        gradient_steps=6,
+        buffer_size=10_000,
+        learning_rate=3e-3,
+    )
     if isinstance(config, TQCConfig):
         config = dataclasses.replace(config, quantiles=5, drop_quantiles=1)
     learner = new(config, seed=training_seed)
@@ -351,9 +357,13 @@ learn(learner, {total}, run=RunDir.open({run!r}), checkpoint_every={every}, hook
 def test_a_killed_run_loses_no_more_than_one_interval(tmp_path):
     run = RunDir.create(tmp_path / "run", KILL_CONFIG)
     script = KILLED.format(
-        tests=str(Path(__file__).parent), run=str(run.path), config=KILL_CONFIG, at=KILL_AT,
-        every=KILL_EVERY, total=KILL_TOTAL,
-    )  # fmt: skip
+        tests=str(Path(__file__).parent),
+        run=str(run.path),
+        config=KILL_CONFIG,
+        at=KILL_AT,
+        every=KILL_EVERY,
+        total=KILL_TOTAL,
+    )
     env = os.environ | {"OMP_NUM_THREADS": "1"}
     process = subprocess.Popen([sys.executable, "-c", script], env=env)
     try:

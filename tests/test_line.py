@@ -42,10 +42,17 @@ def trained(cache, short_video, training_seed: int, tmp_path_factory: pytest.Tem
 
     return train(
         TrainConfig(
-            goal=SENTENCE, scoring=SMALL, tuning=QUICK, env_steps=9_600, episodes=100,
-            looks=1, seed=training_seed, runs=tmp_path_factory.mktemp("line"), name="line",
+            goal=SENTENCE,
+            scoring=SMALL,
+            tuning=QUICK,
+            env_steps=9_600,
+            episodes=100,
+            looks=1,
+            seed=training_seed,
+            runs=tmp_path_factory.mktemp("line"),
+            name="line",
         )
-    )  # fmt: skip
+    )
 
 
 def test_a_sentence_trains_a_policy_from_frames_alone(trained, outcome) -> None:
@@ -86,10 +93,15 @@ def test_the_bundle_succeeds_on_the_simulated_arm(
 
     longer = train(
         TrainConfig(
-            goal=SENTENCE, scoring=SMALL, env_steps=48_000,
-            episodes=200, seed=training_seed, runs=tmp_path, name="longer",
+            goal=SENTENCE,
+            scoring=SMALL,
+            env_steps=48_000,
+            episodes=200,
+            seed=training_seed,
+            runs=tmp_path,
+            name="longer",
         )
-    )  # fmt: skip
+    )
     outcome("success", longer.evaluation.success, above=0.5)
     arm = run_emulated(longer.bundle, episodes=10, noise=0.0)
     outcome("successes of 10", arm.successes, above=3)
@@ -99,9 +111,16 @@ def test_a_second_goal_needs_no_frame(trained, tmp_path: Path) -> None:
     from robo_rl.training.train import train
 
     config = TrainConfig(
-        goal="stay far from the red cube", scoring=SMALL, env_steps=800, episodes=20, labels=0,
-        looks=0, tuning=QUICK, runs=tmp_path, name="second",
-    )  # fmt: skip
+        goal="stay far from the red cube",
+        scoring=SMALL,
+        env_steps=800,
+        episodes=20,
+        labels=0,
+        looks=0,
+        tuning=QUICK,
+        runs=tmp_path,
+        name="second",
+    )
     second = train(config)
     frames = json.loads((second.run.path / "result.json").read_text())["frames"]
     assert frames == {"scene": 0, "training": 0, "labels": 0, "looks": 0}

@@ -195,9 +195,19 @@ def test_an_endpoint_that_asks_for_patience_gets_it() -> None:
 
 def test_what_a_silent_server_used_is_estimated() -> None:
     """Local servers often say no usage; a budget of tokens is to hold there too."""
-    bare = {"choices": [{"index": 0, "finish_reason": "stop",
-                         "message": {"role": "assistant", "content": REPLIES["broken"]}}],
-            "id": "1", "object": "chat.completion", "created": 0, "model": "m"}  # fmt: skip
+    bare = {
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": "stop",
+                "message": {"role": "assistant", "content": REPLIES["broken"]},
+            }
+        ],
+        "id": "1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "m",
+    }
     budget = Budget(tokens=9000)
     with OpenAIServer([{"raw": json.dumps(bare).encode()}]) as server:
         with pytest.raises(BudgetSpent, match="tokens are used"):

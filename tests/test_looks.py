@@ -38,9 +38,15 @@ def trained(run: RunDir, judge: Judge, steps: int = 1024, **options) -> FitResul
     resume = options.pop("resume", False)
     looks = EvalCallback(judge, run, env_steps=steps, looks=4, cost=10, **options)
     return fit(
-        PointMass(8), Nearness(), CONFIG,
-        env_steps=steps, run=run, resume=resume, checkpoint_every=256, hooks=[looks],
-    )  # fmt: skip
+        PointMass(8),
+        Nearness(),
+        CONFIG,
+        env_steps=steps,
+        run=run,
+        resume=resume,
+        checkpoint_every=256,
+        hooks=[looks],
+    )
 
 
 def test_the_best_of_the_looks_is_kept_and_the_last_is_quoted(tmp_path: Path) -> None:

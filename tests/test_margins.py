@@ -21,26 +21,46 @@ ROWS = 120
 BAND = 0.003  # m, of a margin: nearer to the border two ways to measure may differ
 TABLE = {
     "push": (
-        "touch(gripper, red_cube)", "touch(red_cube, blue_ball, within=4cm)",
-        "touch(green_cylinder, blue_ball)", "touch(blue_ball, red_cube)",
+        "touch(gripper, red_cube)",
+        "touch(red_cube, blue_ball, within=4cm)",
+        "touch(green_cylinder, blue_ball)",
+        "touch(blue_ball, red_cube)",
         "above(gripper, blue_ball, height=8cm)",
-        "above(red_cube, blue_ball)", "below(gripper, red_cube)",
-        "left_of(gripper, red_cube)", "right_of(red_cube, blue_ball, gap=2cm, most=8cm)",
-        "in_front_of(gripper, green_cylinder)", "behind(blue_ball, red_cube)",
-        "near(gripper, red_cube)", "far(red_cube, blue_ball)", "next_to(red_cube, blue_ball)",
-        "between(gripper, red_cube, blue_ball)", "between(green_cylinder, red_cube, blue_ball)",
-        "in_line(red_cube, green_cylinder, blue_ball)", "at(gripper, red_cube, within=6cm)",
-        "at_point(red_cube, x=0.2, y=0, within=0.1)", "upright(green_cylinder)",
-        "toppled(green_cylinder)", "released(red_cube)",
+        "above(red_cube, blue_ball)",
+        "below(gripper, red_cube)",
+        "left_of(gripper, red_cube)",
+        "right_of(red_cube, blue_ball, gap=2cm, most=8cm)",
+        "in_front_of(gripper, green_cylinder)",
+        "behind(blue_ball, red_cube)",
+        "near(gripper, red_cube)",
+        "far(red_cube, blue_ball)",
+        "next_to(red_cube, blue_ball)",
+        "between(gripper, red_cube, blue_ball)",
+        "between(green_cylinder, red_cube, blue_ball)",
+        "in_line(red_cube, green_cylinder, blue_ball)",
+        "at(gripper, red_cube, within=6cm)",
+        "at_point(red_cube, x=0.2, y=0, within=0.1)",
+        "upright(green_cylinder)",
+        "toppled(green_cylinder)",
+        "released(red_cube)",
         "near(gripper, nearest(gripper, red_cube, blue_ball), within=5cm)",
         "far(red_cube, leftmost(blue_ball, green_cylinder))",
-        "moved(red_cube, left=1cm, tolerance=2cm)", "displaced(red_cube, least=1cm)",
-        "turned(red_cube, angle=5deg)", "still(gripper, speed=0.1)", "slower(red_cube, speed=0.05)",
-        "faster(gripper, speed=0.1)", "at_height(gripper, least=6cm, most=12cm)",
-        "raised(gripper, height=2cm)", "raised(gripper, height=-3cm, tolerance=3cm)",
-        "on_left(gripper)", "on_right(red_cube, share=0.5)", "at_front(gripper, share=0.6)",
-        "at_back(blue_ball)", "in_middle(gripper, share=0.5)",
-        "nearer(gripper, red_cube, by=1cm)", "nearer(red_cube, blue_ball, by=2mm)",
+        "moved(red_cube, left=1cm, tolerance=2cm)",
+        "displaced(red_cube, least=1cm)",
+        "turned(red_cube, angle=5deg)",
+        "still(gripper, speed=0.1)",
+        "slower(red_cube, speed=0.05)",
+        "faster(gripper, speed=0.1)",
+        "at_height(gripper, least=6cm, most=12cm)",
+        "raised(gripper, height=2cm)",
+        "raised(gripper, height=-3cm, tolerance=3cm)",
+        "on_left(gripper)",
+        "on_right(red_cube, share=0.5)",
+        "at_front(gripper, share=0.6)",
+        "at_back(blue_ball)",
+        "in_middle(gripper, share=0.5)",
+        "nearer(gripper, red_cube, by=1cm)",
+        "nearer(red_cube, blue_ball, by=2mm)",
     ),
     "drawer_then_place": ("inside(red_cube, drawer)", "open(drawer)", "closed(drawer)"),
     "button": ("pressed(button)", "touch(gripper, button, within=6cm)"),
@@ -48,7 +68,7 @@ TABLE = {
     "pick_place": ("on(red_cube, target)",),
     "stack": ("on(red_cube, blue_cube)",),
     "peg": ("inserted(peg, hole)", "upright(peg)"),
-}  # fmt: skip
+}
 PAIRS = [(task, text) for task, texts in TABLE.items() for text in texts]
 
 
@@ -76,9 +96,10 @@ def margins(task: str, formula: Formula) -> Array:
     measures, found, before = MarginEvaluator(of), [], signals[0]
     remembered = of.remembered(of.begun(signals[0]), of.chosen(signals[0]))
     for now in signals:
-        [margin], _ = (list(m.values()) if i == 0 else m for i, m in enumerate(
-            measures({**now, **remembered}, before)
-        ))  # fmt: skip
+        [margin], _ = (
+            list(m.values()) if i == 0 else m
+            for i, m in enumerate(measures({**now, **remembered}, before))
+        )
         found.append(margin.min(axis=1))
         before = now
     return np.stack(found)
@@ -117,11 +138,18 @@ def test_every_predicate_with_a_margin_is_held_against_the_judge() -> None:
 KNOWN = [
     (task, key)
     for task in (
-        "reach", "push", "lift", "pick_place", "stack", "drawer", "button", "peg",
+        "reach",
+        "push",
+        "lift",
+        "pick_place",
+        "stack",
+        "drawer",
+        "button",
+        "peg",
         "drawer_then_place",
     )
     for key in sims.make_task(task).goals()
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("task", "key"), KNOWN)

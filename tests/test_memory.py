@@ -71,9 +71,14 @@ def buffer_of(steps: int, model: EmbeddingReward) -> ScoredReplayBuffer:
     """Full of frames, of two rows."""
     env = SB3VecEnv(Drawn(2, steps=50), model)
     buffer = ScoredReplayBuffer(
-        2 * steps, env.observation_space, env.action_space, "cpu", n_envs=2, env=env,
+        2 * steps,
+        env.observation_space,
+        env.action_space,
+        "cpu",
+        n_envs=2,
+        env=env,
         scorer=Scorer(model, env.observer, batch=64),
-    )  # fmt: skip
+    )
     obs, rng = env.reset(), np.random.default_rng(0)
     for _ in range(steps):
         after, reward, done, infos = env.step(rng.uniform(-1, 1, (2, 2)))
@@ -104,9 +109,14 @@ def test_a_checkpoint_is_written_and_read_without_a_copy_of_what_is_kept(tmp_pat
     buffer = buffer_of(600, Bright(Mean()))
     fresh = buffer_of(1, Bright(Mean()))
     fresh = ScoredReplayBuffer(
-        1200, fresh.observation_space, fresh.action_space, "cpu", n_envs=2, env=fresh.env,
+        1200,
+        fresh.observation_space,
+        fresh.action_space,
+        "cpu",
+        n_envs=2,
+        env=fresh.env,
         scorer=fresh.scorer,
-    )  # fmt: skip
+    )
     kept, run = 1200 * FRAME, RunDir.create(tmp_path / "run", {})
 
     def save() -> None:
@@ -170,9 +180,22 @@ def little(monkeypatch: pytest.MonkeyPatch, count: float) -> None:
     monkeypatch.setattr(memory, "_of_groups", lambda: [int(count)])
 
 
-TRAIN = ["train", "gym:Pendulum-v1", "--reward", "task", "--learner", "sac", "--episodes", "2",
-         "--tuning.gradient-steps", "1", "--tuning.batch-size", "16",
-         "--tuning.net", "8"]  # fmt: skip
+TRAIN = [
+    "train",
+    "gym:Pendulum-v1",
+    "--reward",
+    "task",
+    "--learner",
+    "sac",
+    "--episodes",
+    "2",
+    "--tuning.gradient-steps",
+    "1",
+    "--tuning.batch-size",
+    "16",
+    "--tuning.net",
+    "8",
+]
 
 
 def test_what_a_run_would_keep_is_refused_before_it_is_taken(tmp_path, monkeypatch, capsys):

@@ -43,9 +43,13 @@ class Terminal:
         command = [sys.executable, "-m", "robo_rl.cli", "deploy", str(folder), "--emulate"]
         command += ["--realtime", "--think", "1", "--episodes", "50", "--log", str(log), *options]
         self.process = subprocess.Popen(
-            command, stdin=self._slave, stdout=self._slave, stderr=self._slave,
-            preexec_fn=self._lead, env=os.environ | {"TERM": "xterm"},
-        )  # fmt: skip
+            command,
+            stdin=self._slave,
+            stdout=self._slave,
+            stderr=self._slave,
+            preexec_fn=self._lead,
+            env=os.environ | {"TERM": "xterm"},
+        )
 
     def _lead(self) -> None:
         os.setsid()

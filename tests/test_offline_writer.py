@@ -213,9 +213,12 @@ def test_what_is_held_over_its_place_is_let_down(
         cube = np.column_stack([place[0] + dx, np.full(n, place[1]), z])
         tip = cube + np.column_stack([np.zeros(n), np.full(n, 0.02), up])
         known = {
-            "red_cube_pos": cube, "tip": tip, "gripper": jaws[:, None],
-            "drawer_joint": np.full((n, 1), 0.09), "handle_pos": np.tile([0.2, 0.0, 0.03], (n, 1)),
-        } | {f"{name}_pos": np.tile(at, (n, 1)) for name, at in where.items()}  # fmt: skip
+            "red_cube_pos": cube,
+            "tip": tip,
+            "gripper": jaws[:, None],
+            "drawer_joint": np.full((n, 1), 0.09),
+            "handle_pos": np.tile([0.2, 0.0, 0.03], (n, 1)),
+        } | {f"{name}_pos": np.tile(at, (n, 1)) for name, at in where.items()}
         return np.sum([*made({name: known[name] for name in made.signals}).values()], axis=0)
 
     assert (np.diff(held(aside, np.arange(0.12, rest, -0.01))) > 0.02).all()
@@ -248,8 +251,11 @@ def test_what_is_to_lie_on_a_mark_is_pushed_there() -> None:
 def test_a_push_is_staged() -> None:
     made = program("push the red cube next to the blue ball")
     assert set(made.components) == {"behind", "push", "there"}
-    far = {"tip": [[0.3, 0.2, 0.1]], "red_cube_pos": [[0.2, 0.0, 0.02]],
-           "blue_ball_pos": [[0.2, 0.1, 0.02]]}  # fmt: skip
+    far = {
+        "tip": [[0.3, 0.2, 0.1]],
+        "red_cube_pos": [[0.2, 0.0, 0.02]],
+        "blue_ball_pos": [[0.2, 0.1, 0.02]],
+    }
     rows = {name: np.array(value) for name, value in far.items()}
 
     def total(tip: tuple[float, float, float]) -> float:

@@ -77,11 +77,19 @@ def recorded(success: bool, judge: str, steps: int = 5) -> LoggedEpisode:
         Path("episode.mcap"),
         obs=rng.normal(size=(steps + 1, 2)).astype(np.float32),
         action=rng.normal(size=(steps, 1)).astype(np.float32),
-        unsaid=np.zeros(steps), policy=np.zeros((steps + 1, 1), np.float32),
-        by_hand=np.zeros(steps + 1, bool), t=0.05 * np.arange(steps + 1),
-        measured=np.zeros((steps + 1, 3)), wanted=np.zeros((steps, 3)),
-        sent=np.zeros((steps, 3)), frames={}, poses=(), success=success, judge=judge, training={},
-    )  # fmt: skip
+        unsaid=np.zeros(steps),
+        policy=np.zeros((steps + 1, 1), np.float32),
+        by_hand=np.zeros(steps + 1, bool),
+        t=0.05 * np.arange(steps + 1),
+        measured=np.zeros((steps + 1, 3)),
+        wanted=np.zeros((steps, 3)),
+        sent=np.zeros((steps, 3)),
+        frames={},
+        poses=(),
+        success=success,
+        judge=judge,
+        training={},
+    )
 
 
 def test_a_verdict_pays_the_last_step_and_only_time_that_is_up_goes_on() -> None:
@@ -239,8 +247,12 @@ def test_what_an_operator_says_counts_once(
         patch.setattr("robo_rl.commands.learn_on_arm.OnRobotSession", Nobody)
         arm = ["--robot", "so101", "--port", "/dev/null", "--seed", "3"]
         said = ["--clear-fault", "--stiff", "park"]
-        assert main(["learn-on-arm", str(bundle), *arm, *said, "--name", "run",
-                     "--runs", str(tmp_path)]) == 0  # fmt: skip
+        assert (
+            main(
+                ["learn-on-arm", str(bundle), *arm, *said, "--name", "run", "--runs", str(tmp_path)]
+            )
+            == 0
+        )
         assert main(["learn-on-arm", "--resume", str(run)]) == 0
     assert asked == [(True, "park", 3), (False, "", 3)]
 
@@ -383,10 +395,30 @@ def test_it_learns_beside_the_arm_outlives_a_killed_learner_and_goes_on_when_sto
 ) -> None:
     run = tmp_path / "runs" / "arm"
     asked = [
-        "learn-on-arm", str(bundle), "--emulate", "--offset", "0.0", "0.05", "0.0", "--human",
-        "scripted:expert", "--takeover", "0.5", "--takeover-until", "8", "--updates", "2",
-        "--publish-every", "3", "--scale", "0.3", "--runs", str(run.parent), "--name", run.name,
-    ]  # fmt: skip
+        "learn-on-arm",
+        str(bundle),
+        "--emulate",
+        "--offset",
+        "0.0",
+        "0.05",
+        "0.0",
+        "--human",
+        "scripted:expert",
+        "--takeover",
+        "0.5",
+        "--takeover-until",
+        "8",
+        "--updates",
+        "2",
+        "--publish-every",
+        "3",
+        "--scale",
+        "0.3",
+        "--runs",
+        str(run.parent),
+        "--name",
+        run.name,
+    ]
     killed: list[int] = []
 
     def kill() -> None:

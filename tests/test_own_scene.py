@@ -63,9 +63,12 @@ def written(folder: Path, xml: str, card: str) -> Path:
 
 
 SCENE = world(
-    loose("cup", CUP, ".01 -.06 0"), loose("brick"), loose("marble", BALL, ".03 0 .02"), CABINET,
+    loose("cup", CUP, ".01 -.06 0"),
+    loose("brick"),
+    loose("marble", BALL, ".03 0 .02"),
+    CABINET,
     '<body name="wall" pos=".07 0 .02"><geom type="box" size=".005 .02 .02"/></body>',
-)  # fmt: skip
+)
 CARD = """
 [cup]
 kind = "item"
@@ -150,12 +153,23 @@ def test_a_tilted_and_off_centre_body_stands_as_it_was_drawn(tmp_path: Path) -> 
 
 # What is meant.
 GOALS = (
-    "touch(gripper, cup)", "touch(gripper, red_brick)", "left_of(cup, marble)", "upright(cup)",
-    "near(cup, red_brick, within=10cm)", "open(drawer)", "closed(drawer)", "inside(marble, drawer)",
-    "next_to(red_brick, marble)", "far(gripper, handle)", "released(cup)", "lifted(cup)",
-    "above(gripper, cup)", "touch(red_brick, marble)", "moved(cup, left=5cm)",
+    "touch(gripper, cup)",
+    "touch(gripper, red_brick)",
+    "left_of(cup, marble)",
+    "upright(cup)",
+    "near(cup, red_brick, within=10cm)",
+    "open(drawer)",
+    "closed(drawer)",
+    "inside(marble, drawer)",
+    "next_to(red_brick, marble)",
+    "far(gripper, handle)",
+    "released(cup)",
+    "lifted(cup)",
+    "above(gripper, cup)",
+    "touch(red_brick, marble)",
+    "moved(cup, left=5cm)",
     "turned(red_brick, angle=45deg)",
-)  # fmt: skip
+)
 
 
 @ARMS
@@ -216,66 +230,87 @@ WRONG = {
     "not TOML": (world(loose("brick")), "[brick\n", "scene.toml is not TOML"),
     "no card": (world(loose("brick")), "", "one table for each named object"),
     "no such body": (
-        world(loose("brick")), '[brik]\nkind = "cube"\n',
+        world(loose("brick")),
+        '[brik]\nkind = "cube"\n',
         "scene.toml: \\[brik\\] body 'brik' is not in scene.xml; did you mean 'brick'",
     ),
     "no such kind": (
-        world(loose("brick")), '[brick]\nkind = "cub"\n', "unknown kind 'cub'; did you mean 'cube'",
+        world(loose("brick")),
+        '[brick]\nkind = "cub"\n',
+        "unknown kind 'cub'; did you mean 'cube'",
     ),
     "no kind": (world(loose("brick")), "[brick]\n", "must be a table that has the key kind"),
     "no such entry": (
-        world(loose("brick")), ONE + "color = 'red'\n",
+        world(loose("brick")),
+        ONE + "color = 'red'\n",
         "unknown key 'color'; available: aff",
     ),
     "no such affordance": (
-        world(loose("brick")), ONE + 'affordances = ["lif"]\n', "unknown affordance 'lif'",
+        world(loose("brick")),
+        ONE + 'affordances = ["lif"]\n',
+        "unknown affordance 'lif'",
     ),
     "a wrong place": (world(loose("brick")), ONE + 'at = "there"\n', "at must be 'anywhere'"),
     "a body unnamed": (
-        world(loose("brick"), loose("other")), ONE, '<body name="other"> .* so exactly one entry',
+        world(loose("brick"), loose("other")),
+        ONE,
+        '<body name="other"> .* so exactly one entry',
     ),
     "no cube": (world(loose("brick", BALL)), ONE, "of kind 'cube' must be one geom .* 'item'"),
     "a box on its edge": (
-        world(loose("brick", '<geom type="box" size=".02 .02 .02" euler="45 0 0"/>')), ONE,
+        world(loose("brick", '<geom type="box" size=".02 .02 .02" euler="45 0 0"/>')),
+        ONE,
         "of kind 'cube' must be one geom",
     ),
     "fixed but loose": (
-        world('<body name="brick">' + CUBE + "</body>"), ONE,
+        world('<body name="brick">' + CUBE + "</body>"),
+        ONE,
         "must have a free joint, but .* has none",
     ),
     "loose but fixed": (
-        world(loose("brick")), '[brick]\nkind = "plate"\n', "has a free joint, so its kind",
+        world(loose("brick")),
+        '[brick]\nkind = "plate"\n',
+        "has a free joint, so its kind",
     ),
     "no geoms": (world(loose("brick", "<inertial/>")), ONE, "<inertial> cannot be in a scene"),
     "an unknown shape": (
-        world(loose("brick", '<geom type="ellipsoid" size=".01 .02 .02"/>')), ONE,
+        world(loose("brick", '<geom type="ellipsoid" size=".01 .02 .02"/>')),
+        ONE,
         "must be a box, sphere, cylinder or capsule",
     ),
     "a geom in the world": (world(CUBE), ONE, "<geom> must be inside a body"),
     "MuJoCo's own complaint": (
-        world(loose("brick", '<geom type="box" size="0 1 1"/>')), ONE, "scene.xml: .*size 0 must",
+        world(loose("brick", '<geom type="box" size="0 1 1"/>')),
+        ONE,
+        "scene.xml: .*size 0 must",
     ),
     "the arm's name": (
-        world(loose("base")), '[base]\nkind = "cube"\n', "'base' is already used by the arm",
+        world(loose("base")),
+        '[base]\nkind = "cube"\n',
+        "'base' is already used by the arm",
     ),
     "two entries for one body": (
-        world(loose("brick")), ONE + '[box]\nbody = "brick"\nkind = "cube"\n',
+        world(loose("brick")),
+        ONE + '[box]\nbody = "brick"\nkind = "cube"\n',
         "one entry must name it; got brick, box",
     ),
     "a name that another body has": (
         world(loose("cube"), '<body name="brick" pos=".1 0 0">' + CUBE + "</body>"),
-        '[brick]\nbody = "cube"\nkind = "cube"\n', "scene.xml: .*repeated name 'brick'",
+        '[brick]\nbody = "cube"\nkind = "cube"\n',
+        "scene.xml: .*repeated name 'brick'",
     ),
     "a card of brackets": (world(loose("brick")), "a = " + "[" * 5_000, "scene.toml is not TOML"),
     "a drawer that does not slide": (
         world('<body name="brick"><body name="b">' + CUBE + "</body>" + CUBE + "</body>"),
-        '[b]\nkind = "drawer"\n', 'must have one <joint type="slide"',
+        '[b]\nkind = "drawer"\n',
+        'must have one <joint type="slide"',
     ),
     "no room": (
         world(*(loose(f"brick{i}", '<geom type="box" size=".04 .04 .02"/>') for i in range(6))),
-        "".join(f'[brick{i}]\nkind = "cube"\n' for i in range(6)), "do not fit side by side",
+        "".join(f'[brick{i}]\nkind = "cube"\n' for i in range(6)),
+        "do not fit side by side",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", WRONG)
@@ -291,7 +326,8 @@ HOSTILE = {
     "an absolute file": (MESH.format("/etc/hostname.obj"), "folder of the scene or below"),
     "a file above": (MESH.format("../../secret.obj"), "folder of the scene or below"),
     "a folder above": (
-        '<compiler meshdir=".."/>' + MESH.format("secret.obj"), "folder of the scene or below",
+        '<compiler meshdir=".."/>' + MESH.format("secret.obj"),
+        "folder of the scene or below",
     ),
     "a link out": (MESH.format("link.obj"), "outside the scene's folder"),
     "no such file": (MESH.format("none.obj"), "cannot find file 'none.obj'"),
@@ -302,13 +338,14 @@ HOSTILE = {
     "an actuator": ("<actuator><motor/></actuator>", "<actuator> cannot be in a scene"),
     "a cube's six files": (TEXTURE.format('fileright="a.png"'), "cannot have 'fileright'"),
     "a vast texture": (
-        TEXTURE.format('builtin="flat" width="99999" height="9"'), "a width of at most 2048",
+        TEXTURE.format('builtin="flat" width="99999" height="9"'),
+        "a width of at most 2048",
     ),
     "a picture that is none": (TEXTURE.format('file="fake.png"'), "'fake.png' is not a PNG"),
     "a vast picture": (TEXTURE.format('file="vast.png"'), "at most 2048 pixels"),
     "deep elements": ("<default>" * 41 + "</default>" * 41, "1000 elements, 40 deep; got .*, 42"),
     "many elements": ("<default/>" * 1000, "expected at most 1000 elements"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", HOSTILE)

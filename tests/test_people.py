@@ -67,9 +67,14 @@ class Desk:
         self._typed, self._begun = typed, None
         self.listening = True
         self.around = DeviceContext(
-            robot=self.driver.describe(), clock=self.clock, typed=self.type,
-            alive=lambda: self.listening, task=TASK, driver=self.driver, eyes=self.eyes,
-        )  # fmt: skip
+            robot=self.driver.describe(),
+            clock=self.clock,
+            typed=self.type,
+            alive=lambda: self.listening,
+            task=TASK,
+            driver=self.driver,
+            eyes=self.eyes,
+        )
 
     def type(self) -> bytes:
         """What was typed by now, as a function of the time since it was first asked."""
@@ -318,8 +323,9 @@ def test_a_script_is_read_from_a_file(bundle: PolicyBundle, tmp_path: Path) -> N
     joints = desk.around.robot.joints
     home = np.array(TASK.arm.home)
     rows = [[0.2, *home, 0.0], [0.7, *(home + 0.1), 1.0]]
-    file.write_text("\n".join([",".join(["t", *joints, "gripper"]),
-                               *(",".join(map(str, row)) for row in rows)]))  # fmt: skip
+    file.write_text(
+        "\n".join([",".join(["t", *joints, "gripper"]), *(",".join(map(str, row)) for row in rows)])
+    )
     device = make(f"scripted:{file}", desk.around, taken=True)
     assert not device.read().engaged
     desk.clock.sleep_until_ns(desk.clock.now_ns() + 450_000_000)

@@ -37,9 +37,14 @@ ROWS = 4
 # A rate that falls would fall with the total, and these runs are cut into halves of one.
 SMALL = {
     "final_rate": 1.0,
-    "num_envs": ROWS, "net": (16, 16), "learning_starts": 16, "buffer_size": 256,
-    "batch_size": 32, "gradient_steps": 2, "normalise_obs": False,
-}  # fmt: skip
+    "num_envs": ROWS,
+    "net": (16, 16),
+    "learning_starts": 16,
+    "buffer_size": 256,
+    "batch_size": 32,
+    "gradient_steps": 2,
+    "normalise_obs": False,
+}
 
 
 @pytest.fixture(scope="module")
@@ -84,9 +89,14 @@ def test_a_policy_may_begin_as_a_clone(
     """It comes to do what was done where episodes succeeded, while critics learn of its own steps;
     then it learns as ever."""
     learner = new(
-        demos, None, training_seed, EnsembleConfig, clone_updates=400, demo_share=share,
+        demos,
+        None,
+        training_seed,
+        EnsembleConfig,
+        clone_updates=400,
+        demo_share=share,
         gradient_steps=10,
-    )  # fmt: skip
+    )
     algorithm = learner.algorithm
     prior = algorithm.replay_buffer.prior
     obs, action = (x.numpy() for x in prior.exemplary(256, algorithm.device))
@@ -211,8 +221,9 @@ def test_offline_learning_imitates_what_was_worth_more(
         paid = torch.arange(64)[:, None] % 2 == 0
         batch = batch._replace(
             actions=torch.where(paid, 0.5, -0.5).expand_as(batch.actions),
-            rewards=paid.float(), dones=torch.ones(64, 1),
-        )  # fmt: skip
+            rewards=paid.float(),
+            dones=torch.ones(64, 1),
+        )
         monkeypatch.setattr(algorithm.replay_buffer, "sample", lambda _: batch)
         learn(learner, 150)
         return float(learner.act(batch.observations.numpy()).mean())
@@ -235,13 +246,14 @@ def test_offline_learning_needs_a_data_set(demos: Path) -> None:
     with pytest.raises(ValueError, match="give --demos DIR"):
         IQLConfig().check(sims.make("lift", 1))
     for wrong, said in (
-        ({"demo_share": 0.5}, "demo_share must be"), ({"expectile": 0.3}, "expectile must be in"),
+        ({"demo_share": 0.5}, "demo_share must be"),
+        ({"expectile": 0.3}, "expectile must be in"),
         ({"interventions": 0.2}, "--demos only: leave out interventions"),
         ({"temperature": -1}, "temperature must be at least 0"),
         ({"clone_updates": 100}, "--demos only: leave out clone_updates"),
         ({"actor_every": 4}, "leave out actor_every"),
         ({"entropy_init": 0.5}, "leave out entropy_init"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ValueError, match=said):
             IQLConfig(demos=str(demos), **wrong)
     for option in ({"randomize": 0.5}, {"scattered": 0.5}):

@@ -144,8 +144,10 @@ def test_nobody_else_can_speak_to_bridge_or_policy(policy: PolicyProcess) -> Non
     assert not policy._socket.get_inheritable()
     held = subprocess.run(
         [sys.executable, "-c", "import os; print(sorted(os.listdir('/proc/self/fd')))"],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     assert str(policy._socket.fileno()) not in held.replace("'", "").strip("[]\n").split(", ")
 
 
@@ -169,10 +171,19 @@ class Deployed:
         self.robot, self.folder, self.log = robot, folder, log
         log.mkdir()
         self.emulator = subprocess.Popen(
-            [*CLI, "emulate", robot, "--goal", reach_bundle.GOAL, "--json",
-             "--parent", str(os.getpid())],
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            [
+                *CLI,
+                "emulate",
+                robot,
+                "--goal",
+                reach_bundle.GOAL,
+                "--json",
+                "--parent",
+                str(os.getpid()),
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         self.about = json.loads(self.emulator.stdout.readline())
         punctual(self.emulator)
         self.control = Control(self.about["control"])
@@ -180,17 +191,36 @@ class Deployed:
         told += () if stop_s is None else (str(stop_s),)
         self.bridge = subprocess.Popen(
             [sys.executable, Path(__file__).with_name("bridge_ride.py"), *told],
-            stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def deploy(self, *options: str) -> tuple[int, str]:
         """What ``robo-rl deploy`` ends with, and says."""
         done = subprocess.run(
-            [*CLI, "deploy", self.folder, "--robot", self.robot, "--port", self.about["where"],
-             "--control", str(self.about["control"]), "--think", "0.1", "--patience", "0.2",
-             "--episodes", "1", *options],
-            capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120,
-        )  # fmt: skip
+            [
+                *CLI,
+                "deploy",
+                self.folder,
+                "--robot",
+                self.robot,
+                "--port",
+                self.about["where"],
+                "--control",
+                str(self.about["control"]),
+                "--think",
+                "0.1",
+                "--patience",
+                "0.2",
+                "--episodes",
+                "1",
+                *options,
+            ],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=120,
+        )
         return done.returncode, " ".join(done.stderr.split())
 
     def child(self, module: str) -> int:

@@ -51,27 +51,42 @@ def card(task: str = "reach") -> TaskCard:
         ("drawer", "haul that drawer out towards yourself, would you", "open(drawer)"),
         ("humanoid", "hands to the heavens, buddy", "raise_arms(humanoid)"),
         ("inverted_pendulum", "no wobbling over now, keep the stick vertical-ish", ""),
-        ("reach", "jab the red cube, then loiter kinda over the ball",
-         "then(touch(gripper, red_cube), above(gripper, blue_ball))"),
+        (
+            "reach",
+            "jab the red cube, then loiter kinda over the ball",
+            "then(touch(gripper, red_cube), above(gripper, blue_ball))",
+        ),
         ("reach", "touch the bal", "touch(gripper, blue_ball)"),  # a slip of the pen
         # what goes along with a part is read as it was said
-        ("reach", "whackity the ball without touching the cube",
-         "and(touch(gripper, blue_ball), never(touch(gripper, red_cube)))"),
-        ("reach", "boop the ball while staying at least 10 cm from the can",
-         "while(touch(gripper, blue_ball), far(gripper, green_cylinder, least=0.1))"),
-        ("reach", "touch the cube and boop the ball",
-         "and(touch(gripper, red_cube), touch(gripper, blue_ball))"),
+        (
+            "reach",
+            "whackity the ball without touching the cube",
+            "and(touch(gripper, blue_ball), never(touch(gripper, red_cube)))",
+        ),
+        (
+            "reach",
+            "boop the ball while staying at least 10 cm from the can",
+            "while(touch(gripper, blue_ball), far(gripper, green_cylinder, least=0.1))",
+        ),
+        (
+            "reach",
+            "touch the cube and boop the ball",
+            "and(touch(gripper, red_cube), touch(gripper, blue_ball))",
+        ),
         # a way that says no amount
         ("push", "push the red cube to the left", "moved(red_cube, left=0.05)"),
         ("push", "push the red cube to the left", "on_left(red_cube)"),
-        ("push", "nudge the ball a few centimetres to the right, then touch the cube",
-         "then(moved(blue_ball, left=-0.05), touch(gripper, red_cube))"),
+        (
+            "push",
+            "nudge the ball a few centimetres to the right, then touch the cube",
+            "then(moved(blue_ball, left=-0.05), touch(gripper, red_cube))",
+        ),
         ("push", "move the can forward a bit", "moved(green_cylinder, front=0.05)"),
         ("reach", "go left", "moved(gripper, left=0.05)"),
         ("reach", "boop the ball without booping the cube", ""),
         ("push", "shovel the cube to the ball without touching it", ""),  # touching which?
     ],
-)  # fmt: skip
+)
 def test_what_was_meant_is_among_the_offers(task: str, text: str, wanted: str) -> None:
     with pytest.raises(Refusal):
         read(text, card(task))
@@ -184,8 +199,21 @@ def test_what_was_accepted_is_trained(tmp_path: Path, monkeypatch: pytest.Monkey
         raise Training
 
     monkeypatch.setattr(train, "_fitted", begin)
-    args = ["train", "reach", "--reward", "offline", "--goal", UNREAD, "--accept=1", "--env-steps",
-            "64", "--episodes", "4", "--runs", str(tmp_path)]  # fmt: skip
+    args = [
+        "train",
+        "reach",
+        "--reward",
+        "offline",
+        "--goal",
+        UNREAD,
+        "--accept=1",
+        "--env-steps",
+        "64",
+        "--episodes",
+        "4",
+        "--runs",
+        str(tmp_path),
+    ]
     with pytest.raises(Training):
         main(args)
     [config] = begun

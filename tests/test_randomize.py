@@ -158,8 +158,10 @@ def test_all_that_is_told_of_a_place_is_told_of_the_same_wrong_place(name: str) 
     obs = env.reset()
     for action in actions(env, 12):
         obs = env.step(action).obs
-    column = {key: [i for i, n in enumerate(env.obs_names) if n.startswith(f"{key}[")]
-              for key in ("thing", "tip", "tip_to_thing", "qpos", "lag")}  # fmt: skip
+    column = {
+        key: [i for i, n in enumerate(env.obs_names) if n.startswith(f"{key}[")]
+        for key in ("thing", "tip", "tip_to_thing", "qpos", "lag")
+    }
     if column["thing"]:
         things = obs[:, column["thing"]].reshape(6, -1, 3) / 4.0
         ways = obs[:, column["tip_to_thing"]].reshape(6, -1, 3)

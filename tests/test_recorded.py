@@ -195,11 +195,18 @@ def recorded(
         return OperatorInput(now, True, qvel=qvel) if t >= 0.18 else None
 
     run(
-        driver, standing(task, perceives), task=task, clock=clock, seconds=seconds, log=log,
+        driver,
+        standing(task, perceives),
+        task=task,
+        clock=clock,
+        seconds=seconds,
+        log=log,
         config=RunConfig(max_pose_age=0.05, max_hidden=0.06),
-        perception=eyes if perceives else None, human=ScriptedOperator(script, around),
-        film=eyes.cameras, judge=lambda result: RunVerdict(verdict, "operator"),
-    )  # fmt: skip
+        perception=eyes if perceives else None,
+        human=ScriptedOperator(script, around),
+        film=eyes.cameras,
+        judge=lambda result: RunVerdict(verdict, "operator"),
+    )
     return log
 
 

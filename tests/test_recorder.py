@@ -119,8 +119,9 @@ def test_all_topics_are_on_one_clock(tmp_path: Path) -> None:
     with open(path, "rb") as file:
         statistics = make_reader(file).get_summary().statistics
     assert (statistics.message_start_time, statistics.message_end_time) == (
-        1_000_000_000_000, 1_001_000_000_000,
-    )  # fmt: skip
+        1_000_000_000_000,
+        1_001_000_000_000,
+    )
 
 
 def test_a_log_cut_anywhere_is_read_up_to_there(tmp_path: Path) -> None:

@@ -38,13 +38,19 @@ from robo_rl.runs.run_dir import CheckpointError, RunDir
 
 SMALL = {"num_envs": 8, "net": (16, 16), "final_rate": 1.0}
 OFF = {
-    "learning_starts": 64, "buffer_size": 1024, "batch_size": 32, "gradient_steps": 2,
-    "switch_on_steps": 256, "critic_updates": 20,
-}  # fmt: skip
+    "learning_starts": 64,
+    "buffer_size": 1024,
+    "batch_size": 32,
+    "gradient_steps": 2,
+    "switch_on_steps": 256,
+    "critic_updates": 20,
+}
 CONFIGS = [
-    ResidualPPOConfig(**SMALL), ResidualSACConfig(**SMALL, **OFF),
-    ResidualEnsembleConfig(**SMALL, **OFF), ResidualTD3Config(**SMALL, **OFF),
-]  # fmt: skip
+    ResidualPPOConfig(**SMALL),
+    ResidualSACConfig(**SMALL, **OFF),
+    ResidualEnsembleConfig(**SMALL, **OFF),
+    ResidualTD3Config(**SMALL, **OFF),
+]
 ODD = {"offset": 3.0, "scale": 20.0}  # of observations: whoever has no scale of them is lost
 over_all = pytest.mark.parametrize("config", CONFIGS, ids=lambda config: type(config).__name__)
 
@@ -244,17 +250,27 @@ def trained(base: str, runs: Path, name: str, **more):
     """With a rate so low that the policy hardly leaves its base: what it reaches is the base's."""
     tuning = ResidualPPOConfig(base=base, **ON_ARM)
     config = TrainConfig(
-        task="reach", reward="task", learner="residual-ppo", tuning=tuning, env_steps=800,
-        episodes=40, looks=0, runs=runs, name=name, **more,
-    )  # fmt: skip
+        task="reach",
+        reward="task",
+        learner="residual-ppo",
+        tuning=tuning,
+        env_steps=800,
+        episodes=40,
+        looks=0,
+        runs=runs,
+        name=name,
+        **more,
+    )
     return robo_rl.train(config)
 
 
 def test_one_bundle_of_both_runs_on_the_arm_and_is_a_base_again(first, tmp_path, capsys):
     bundle = PolicyBundle.load(first.bundle)
     assert {p.name for p in first.bundle.iterdir()} == {
-        "policy.onnx", "golden.npz", "manifest.json"
-    }  # fmt: skip
+        "policy.onnx",
+        "golden.npz",
+        "manifest.json",
+    }
     assert bundle.manifest.training["base"]["name"] == "controller:approach"
     env = sims.make("reach", 40, seed=7)
     obs = env.reset()
@@ -264,8 +280,10 @@ def test_one_bundle_of_both_runs_on_the_arm_and_is_a_base_again(first, tmp_path,
     assert arm.ended == {"done": 3} and arm.successes == 3, arm.reasons
     again = robo_rl.load(first.run.path)
     assert again.evaluation == first.evaluation and again.evaluation.success > 0.5
-    assert main(["evaluate", str(first.run.path), "--episodes", "40", "--judge", "select",
-                 "--json"]) == 0  # fmt: skip
+    assert (
+        main(["evaluate", str(first.run.path), "--episodes", "40", "--judge", "select", "--json"])
+        == 0
+    )
     judged = json.loads(capsys.readouterr().out)
     # On one observation the two differ by 6e-8; where a gripper leans on a cube that is a tenth of
     # a radian after 40 steps, and who is judged by the last one may have slipped off.
@@ -275,10 +293,11 @@ def test_one_bundle_of_both_runs_on_the_arm_and_is_a_base_again(first, tmp_path,
     # As a run and as a bundle it is the same base, and 0 is exactly it.
     for said in (first.run.path, first.bundle):
         learner = make_learner(
-            ResidualSACConfig(base=str(said), num_envs=4, net=(16,), buffer_size=64,
-                              normalise_obs=False),
+            ResidualSACConfig(
+                base=str(said), num_envs=4, net=(16,), buffer_size=64, normalise_obs=False
+            ),
             sims.make("reach", 4),
-        )  # fmt: skip
+        )
         np.testing.assert_array_equal(learner.act(obs), load_policy(first.run.path).act(obs))
     env.close()
 
@@ -292,8 +311,16 @@ def test_a_run_goes_on_over_its_base(first):
 def _asked(run: RunDir) -> dict:
     """What a config must say again of a run that was tuned."""
     tuning = ResidualPPOConfig(base=run.config["tuning"]["base"], **ON_ARM)
-    return {"task": "reach", "reward": "task", "learner": "residual-ppo", "tuning": tuning,
-            "looks": 0, "runs": run.path.parent, "name": run.path.name, "episodes": 40}  # fmt: skip
+    return {
+        "task": "reach",
+        "reward": "task",
+        "learner": "residual-ppo",
+        "tuning": tuning,
+        "looks": 0,
+        "runs": run.path.parent,
+        "name": run.path.name,
+        "episodes": 40,
+    }
 
 
 def test_a_base_of_something_else_is_one_clear_line(first, base, tmp_path):
@@ -351,8 +378,25 @@ def test_options_say_how(capsys):
     assert "--base" in told and "controller:NAME" in told and "--tuning.critic-updates" in told
     with pytest.raises(ValueError, match=r"scale must be in \(0, 2\], got 0"):
         ResidualPPOConfig(scale=0)
-    assert main(["train", "reach", "--reward", "task", "--learner", "residual-ppo", "--episodes",
-                 "8", "--name", "none", "--runs", "nowhere"]) == 1  # fmt: skip
+    assert (
+        main(
+            [
+                "train",
+                "reach",
+                "--reward",
+                "task",
+                "--learner",
+                "residual-ppo",
+                "--episodes",
+                "8",
+                "--name",
+                "none",
+                "--runs",
+                "nowhere",
+            ]
+        )
+        == 1
+    )
     told = capsys.readouterr().err
     assert "a residual learner needs a base policy" in told
     assert "what learns nothing" not in told  # it is said before anything is measured or made

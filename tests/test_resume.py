@@ -124,10 +124,15 @@ def test_the_default_reward_goes_on_bit_for_bit(
             env_steps=2 * ROLLOUT,
             checkpoint_every=ROLLOUT,
             # Labels are asked for with every row, whatever the doubt.
-            labels=8, labels_every=1, labels_above=0.0,
-            episodes=8, look_episodes=4, looks=2,
-            runs=tmp_path, name=name,
-        )  # fmt: skip
+            labels=8,
+            labels_every=1,
+            labels_above=0.0,
+            episodes=8,
+            look_episodes=4,
+            looks=2,
+            runs=tmp_path,
+            name=name,
+        )
 
     straight = learned(config("straight"), None)
     stopped = learned(config("stopped"), stop_at_row=2)
@@ -153,8 +158,18 @@ def test_the_default_reward_goes_on_bit_for_bit(
 def test_a_killed_command_goes_on_bit_for_bit(tmp_path: Path) -> None:
     """`robo-rl train` as it is typed, every frame drawn, and SIGKILL between two checkpoints."""
     robo_rl = [str(Path(sys.executable).with_name("robo-rl")), "train"]
-    asked = ["--goal", "touch the red cube", "--env-steps", "25600", "--checkpoint-every", "6400",
-             "--episodes", "16", "--runs", str(tmp_path)]  # fmt: skip
+    asked = [
+        "--goal",
+        "touch the red cube",
+        "--env-steps",
+        "25600",
+        "--checkpoint-every",
+        "6400",
+        "--episodes",
+        "16",
+        "--runs",
+        str(tmp_path),
+    ]
     process = subprocess.Popen([*robo_rl, *asked, "--name", "killed"])
     path, deadline, seen = tmp_path / "killed", time.monotonic() + 600, 0.0
     while seen < 14_000:

@@ -77,9 +77,12 @@ def test_check_says_what_is_missing(
 def test_a_refused_program_leaves_no_run(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(BAD)
     config = TrainConfig(
-        task="reach", goal="touch_red_cube", reward=f"code:{tmp_path / 'bad.py'}",
-        runs=tmp_path / "runs", tuning=PPOConfig(num_envs=4),
-    )  # fmt: skip
+        task="reach",
+        goal="touch_red_cube",
+        reward=f"code:{tmp_path / 'bad.py'}",
+        runs=tmp_path / "runs",
+        tuning=PPOConfig(num_envs=4),
+    )
     with pytest.raises(ValueError, match="bad.py is refused: line 1: imports are not allowed"):
         train(config)
     assert not (tmp_path / "runs").exists()
@@ -94,9 +97,15 @@ def test_training_on_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     file = tmp_path / "my reward.py"
     file.write_text(GOOD)
     config = TrainConfig(
-        task="reach", goal="touch_red_cube", reward=f"code:{file}", env_steps=1600, episodes=8,
-        looks=0, runs=tmp_path / "runs", tuning=PPOConfig(num_envs=16),
-    )  # fmt: skip
+        task="reach",
+        goal="touch_red_cube",
+        reward=f"code:{file}",
+        env_steps=1600,
+        episodes=8,
+        looks=0,
+        runs=tmp_path / "runs",
+        tuning=PPOConfig(num_envs=16),
+    )
     trained = train(config)
     run = trained.run.path
     assert run.name == "reach-touch-red-cube-code-my-reward-ppo-0"
@@ -115,9 +124,14 @@ def test_a_resumed_run_goes_on_with_the_program_it_began_with(tmp_path: Path) ->
     file = tmp_path / "reward.py"
     file.write_text(GOOD)
     config = TrainConfig(
-        task="reach", goal="touch_red_cube", reward=f"code:{file}", env_steps=800, episodes=8,
-        runs=tmp_path / "runs", tuning=PPOConfig(num_envs=16),
-    )  # fmt: skip
+        task="reach",
+        goal="touch_red_cube",
+        reward=f"code:{file}",
+        env_steps=800,
+        episodes=8,
+        runs=tmp_path / "runs",
+        tuning=PPOConfig(num_envs=16),
+    )
     run = train(config).run.path
     file.write_text(BAD)
     again = train(config, resume=run)

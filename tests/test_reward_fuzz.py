@@ -24,13 +24,56 @@ ROWS = 16
 # Signals are called as things of the printed source were and are, values as functions too.
 SIGNALS = ("v0", "v1", "v2", "v4", "v7", "c0", "c1", "a_", "v3_", "steps", "total", "every", "tip")
 VALUES = (*SIGNALS, "near", "norm", "effort", "where", "minimum", "prev_tip")
-LITERALS = ("0.5", "3", "-2.0", "1e-3", "0.0", "-0.0", "0x1F", "1_0.5", "0b11", ".25", "7.", "pi",
-            "np.pi", "1e6")  # fmt: skip
+LITERALS = (
+    "0.5",
+    "3",
+    "-2.0",
+    "1e-3",
+    "0.0",
+    "-0.0",
+    "0x1F",
+    "1_0.5",
+    "0b11",
+    ".25",
+    "7.",
+    "pi",
+    "np.pi",
+    "1e6",
+)
 HUGE = ("1e12", "1e13", "0x" + "f" * 300, "-0b1" + "0" * 1100, "9" * 40, "1e400")
-_UNARY = ("abs", "sign", "floor", "ceil", "square", "sqrt", "exp", "log", "log1p", "tanh", "sin",
-          "cos", "arctan", "arcsin", "sigmoid", "-", "+", "1.0 *")  # fmt: skip
-_TWO = ("minimum", "maximum", "hypot", "arctan2", "near", "bell", "inverse", "above", "below",
-        "huber", "reaching")  # fmt: skip
+_UNARY = (
+    "abs",
+    "sign",
+    "floor",
+    "ceil",
+    "square",
+    "sqrt",
+    "exp",
+    "log",
+    "log1p",
+    "tanh",
+    "sin",
+    "cos",
+    "arctan",
+    "arcsin",
+    "sigmoid",
+    "-",
+    "+",
+    "1.0 *",
+)
+_TWO = (
+    "minimum",
+    "maximum",
+    "hypot",
+    "arctan2",
+    "near",
+    "bell",
+    "inverse",
+    "above",
+    "below",
+    "huber",
+    "reaching",
+)
 
 
 class _Grower:
@@ -125,14 +168,30 @@ class _Grower:
 
 def _card(vectors: Sequence[str], numbers: Sequence[str]) -> TaskCard:
     signals = [
-        {"name": name, "shape": shape, "unit": "1", "frame": "", "range": (-1.0, 1.0), "doc": "",
-         "on_robot": True}
-        for names, shape in ((vectors, (3,)), (numbers, ())) for name in names
-    ]  # fmt: skip
+        {
+            "name": name,
+            "shape": shape,
+            "unit": "1",
+            "frame": "",
+            "range": (-1.0, 1.0),
+            "doc": "",
+            "on_robot": True,
+        }
+        for names, shape in ((vectors, (3,)), (numbers, ()))
+        for name in names
+    ]
     return from_dict(
-        {"task": "fuzz", "signals": signals, "entities": [], "goals": {}, "cameras": [],
-         "control_dt": 0.05, "episode_s": 2.5, "act_dim": 0}
-    )  # fmt: skip
+        {
+            "task": "fuzz",
+            "signals": signals,
+            "entities": [],
+            "goals": {},
+            "cameras": [],
+            "control_dt": 0.05,
+            "episode_s": 2.5,
+            "act_dim": 0,
+        }
+    )
 
 
 def grown(names: Sequence[str], tape: Sequence[int]) -> tuple[str, TaskCard]:

@@ -34,9 +34,14 @@ ATTACKS = json.loads((Path(__file__).parent / "data/reward_attacks.json").read_t
 def make_card() -> TaskCard:
     def signal(name: str, shape: tuple[int, ...], unit: str, low: float, high: float) -> Any:
         return {
-            "name": name, "shape": shape, "unit": unit, "frame": "world", "range": (low, high),
-            "doc": "", "on_robot": True,
-        }  # fmt: skip
+            "name": name,
+            "shape": shape,
+            "unit": unit,
+            "frame": "world",
+            "range": (low, high),
+            "doc": "",
+            "on_robot": True,
+        }
 
     return from_dict(
         {
@@ -48,10 +53,14 @@ def make_card() -> TaskCard:
                 signal("joint", (5,), "rad", -3, 3),
                 signal("speed", (), "m/s", -2, 2),
             ],
-            "entities": [], "goals": {}, "cameras": [], "control_dt": 0.05, "episode_s": 2.5,
+            "entities": [],
+            "goals": {},
+            "cameras": [],
+            "control_dt": 0.05,
+            "episode_s": 2.5,
             "act_dim": 3,
         }
-    )  # fmt: skip
+    )
 
 
 CARD = make_card()
@@ -59,9 +68,9 @@ CARD = make_card()
 
 def states(rows: int, seed: int = 0) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
-    return {
-        s.name: rng.uniform(*s.range, (rows, *s.shape)) for s in CARD.signals
-    } | {"action": rng.uniform(-1, 1, (rows, 3))}  # fmt: skip
+    return {s.name: rng.uniform(*s.range, (rows, *s.shape)) for s in CARD.signals} | {
+        "action": rng.uniform(-1, 1, (rows, 3))
+    }
 
 
 def run(program: Program, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -70,9 +79,10 @@ def run(program: Program, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def program_of(expression: str, *arguments: str) -> Program:
     names = arguments or tuple(
-        name for name in ("ee", "cube", "goal", "joint", "speed", "action")
+        name
+        for name in ("ee", "cube", "goal", "joint", "speed", "action")
         if re.search(rf"\b{name}\b", expression)
-    )  # fmt: skip
+    )
     return load(f'def reward({", ".join(names)}):\n    return {{"a": {expression}}}\n', CARD)
 
 
@@ -206,8 +216,11 @@ def test_warnings() -> None:
     )
     program = load(text, CARD)
     assert {d.code for d in program.warnings} == {
-        "unused", "scale", "dominated", "constant_component",
-    }  # fmt: skip
+        "unused",
+        "scale",
+        "dominated",
+        "constant_component",
+    }
     assert not errors(program.warnings)
 
 
@@ -225,19 +238,39 @@ def test_units() -> None:
 # ------------------------------------------------------------------------------- what it computes
 
 ONE_EACH = {
-    "clip": "clip(ee[0], -0.2, 0.2)", "where": "where(ee[0] > goal[1], ee[1], 0.3)",
-    "dot": "dot(ee, goal)", "vec": "norm(vec(ee[0], 0.1, goal[2]))", "power": "power(ee[0], 3)",
-    "so_far": "so_far(ee[0])", "sum": "sum(joint)", "mean": "mean(joint)", "min": "min(joint)",
-    "max": "max(joint)", "norm": "norm(joint)", "all": "all(ee > 0.0) * 1.0",
-    "any": "any(ee > 0.0) * 1.0", "divide": "divide(ee[0], 2.0)", "mod": "mod(ee[0], 0.3)",
-    "sqrt": "sqrt(abs(ee[0]))", "log": "log(2.5 + ee[0])", "log1p": "log1p(abs(ee[0]))",
-    "tan": "tan(0.5 * ee[0])", "arcsin": "arcsin(0.5 * ee[0])", "arccos": "arccos(0.5 * ee[0])",
-    "arctan2": "arctan2(ee[0], ee[1])", "logical_and": "logical_and(ee[0] > 0, ee[1] > 0) * 1.0",
-    "logical_or": "logical_or(ee[0] > 0, ee[1] > 0) * 1.0", "cosine": "cosine(ee, goal)",
-    "logical_not": "logical_not(ee[0] > 0) * 1.0", "direction": "direction(ee)[1]",
-    "effort": "effort(action)", "lerp": "lerp(ee[0], goal[0], 0.3)", "wrapped": "wrapped(joint[0])",
-    "sin": "sin(joint[0])", "cos": "cos(joint[0])",
-}  # fmt: skip
+    "clip": "clip(ee[0], -0.2, 0.2)",
+    "where": "where(ee[0] > goal[1], ee[1], 0.3)",
+    "dot": "dot(ee, goal)",
+    "vec": "norm(vec(ee[0], 0.1, goal[2]))",
+    "power": "power(ee[0], 3)",
+    "so_far": "so_far(ee[0])",
+    "sum": "sum(joint)",
+    "mean": "mean(joint)",
+    "min": "min(joint)",
+    "max": "max(joint)",
+    "norm": "norm(joint)",
+    "all": "all(ee > 0.0) * 1.0",
+    "any": "any(ee > 0.0) * 1.0",
+    "divide": "divide(ee[0], 2.0)",
+    "mod": "mod(ee[0], 0.3)",
+    "sqrt": "sqrt(abs(ee[0]))",
+    "log": "log(2.5 + ee[0])",
+    "log1p": "log1p(abs(ee[0]))",
+    "tan": "tan(0.5 * ee[0])",
+    "arcsin": "arcsin(0.5 * ee[0])",
+    "arccos": "arccos(0.5 * ee[0])",
+    "arctan2": "arctan2(ee[0], ee[1])",
+    "logical_and": "logical_and(ee[0] > 0, ee[1] > 0) * 1.0",
+    "logical_or": "logical_or(ee[0] > 0, ee[1] > 0) * 1.0",
+    "cosine": "cosine(ee, goal)",
+    "logical_not": "logical_not(ee[0] > 0) * 1.0",
+    "direction": "direction(ee)[1]",
+    "effort": "effort(action)",
+    "lerp": "lerp(ee[0], goal[0], 0.3)",
+    "wrapped": "wrapped(joint[0])",
+    "sin": "sin(joint[0])",
+    "cos": "cos(joint[0])",
+}
 
 
 @pytest.mark.parametrize("name", sorted(OPS | PRIMITIVES.keys() | ONE_EACH.keys()))
@@ -245,8 +278,16 @@ def test_every_function_runs_and_means_what_it_says(name: str) -> None:
     if name in ONE_EACH:
         expression = ONE_EACH[name]
     elif name in PRIMITIVES:
-        given = {"scale": "0.3", "low": "-0.1", "high": "0.4", "width": "0.2", "at": "0.1",
-                 "limit": "0.2", "least": "0.2", "most": "0.3"}  # fmt: skip
+        given = {
+            "scale": "0.3",
+            "low": "-0.1",
+            "high": "0.4",
+            "width": "0.2",
+            "at": "0.1",
+            "limit": "0.2",
+            "least": "0.2",
+            "most": "0.3",
+        }
         expression = (
             f"{name}({', '.join(given.get(p, 'ee[0]') for p in PRIMITIVES[name].parameters)})"
         )
@@ -310,15 +351,27 @@ def test_signals_and_values_may_be_called_anything() -> None:
     names = ("v0", "v7", "c0", "steps", "minimum", "total", "effort")
     card = from_dict(
         {
-            "task": "names", "entities": [], "goals": {}, "cameras": [], "control_dt": 0.05,
-            "episode_s": 2.5, "act_dim": 0,
+            "task": "names",
+            "entities": [],
+            "goals": {},
+            "cameras": [],
+            "control_dt": 0.05,
+            "episode_s": 2.5,
+            "act_dim": 0,
             "signals": [
-                {"name": name, "shape": (3,), "unit": "1", "frame": "", "range": (-1, 1), "doc": "",
-                 "on_robot": True}
+                {
+                    "name": name,
+                    "shape": (3,),
+                    "unit": "1",
+                    "frame": "",
+                    "range": (-1, 1),
+                    "doc": "",
+                    "on_robot": True,
+                }
                 for name in names
             ],
         }
-    )  # fmt: skip
+    )
     text = f"""def reward({", ".join(names)}):
     near = near(norm(v0 - vec(0.1, 0.2, 0.3)), 0.3)
     gate = gate(norm(v7 - c0), 0.2, 0.1) * near
@@ -355,10 +408,50 @@ def test_signals_before_the_action() -> None:
 # ------------------------------------------------------------------------------------ fuzzing
 
 _PIECES = st.sampled_from(
-    ["(", ")", "[", "]", ":", ",", "__", ".", "'", '"', "=", "lambda", "import", "if", "for",
-     " in ", "\n", "    ", "ee", "np.", "**", "//", "0", "9" * 12, "1e9", "{", "}", "@", ":=",
-     "not ", "#", "return ", "def ", "yield ", "exec", "open", "\\", ";", "~", "axis=0", "*"]
-)  # fmt: skip
+    [
+        "(",
+        ")",
+        "[",
+        "]",
+        ":",
+        ",",
+        "__",
+        ".",
+        "'",
+        '"',
+        "=",
+        "lambda",
+        "import",
+        "if",
+        "for",
+        " in ",
+        "\n",
+        "    ",
+        "ee",
+        "np.",
+        "**",
+        "//",
+        "0",
+        "9" * 12,
+        "1e9",
+        "{",
+        "}",
+        "@",
+        ":=",
+        "not ",
+        "#",
+        "return ",
+        "def ",
+        "yield ",
+        "exec",
+        "open",
+        "\\",
+        ";",
+        "~",
+        "axis=0",
+        "*",
+    ]
+)
 BENIGN = [r["text"] for r in ATTACKS if not r["code"]]
 
 
@@ -516,12 +609,17 @@ TRUSTED = "import numpy as np\ndef reward(ee, goal):\n    gap = np.linalg.norm(e
         ("    return gap", "keys"),
         ("    return {str(len(gap)): gap}", "keys"),
         ("    raise RuntimeError('no')", "crashed"),
-        ("    for x in gap[:4096]:\n        np.linalg.inv(np.eye(48))\n"
-         "    return {'a': gap}", "slow"),
-        ("    for i in range(0, min(len(gap), 4096), 32):\n"
-         "        np.sin(np.tile(gap[:4096], 8))\n    return {'a': gap}", "slow"),
+        (
+            "    for x in gap[:4096]:\n        np.linalg.inv(np.eye(48))\n    return {'a': gap}",
+            "slow",
+        ),
+        (
+            "    for i in range(0, min(len(gap), 4096), 32):\n"
+            "        np.sin(np.tile(gap[:4096], 8))\n    return {'a': gap}",
+            "slow",
+        ),
     ],
-)  # fmt: skip
+)
 def test_second_tier(body: str, code: str) -> None:
     """What only running shows, in plain Python that the language would not let through."""
     [found] = preflight([Job(TRUSTED + body, trusted=True)], CARD)

@@ -105,19 +105,25 @@ TURN, HALF = 2 * np.pi, np.pi  # rad
 # 0.01352 + 0.0375 m to the fingers' ends, of which our tip keeps 5 mm; 85 mm of opening; masses.
 UR5E = Published(
     joints=(
-        Joint(
-            "shoulder_pan", "shoulder", (0.0, 0.0, 0.1625), (0.0, 0.0, HALF), Z, (-TURN, TURN)
-        ),
+        Joint("shoulder_pan", "shoulder", (0.0, 0.0, 0.1625), (0.0, 0.0, HALF), Z, (-TURN, TURN)),
         Joint("shoulder_lift", "upper_arm", (0, 0, 0), (1.570796327, 0, 0), Z, (-TURN, TURN)),
         Joint("elbow", "forearm", (-0.425, 0, 0), (0, 0, 0), Z, (-HALF, HALF)),
         Joint("wrist_1", "wrist_1", (-0.3922, 0, 0.1333), (0, 0, 0), Z, (-TURN, TURN)),
         Joint(
-            "wrist_2", "wrist_2", (0, -0.0997, -2.044881182297852e-11), (1.570796327, 0, 0), Z,
+            "wrist_2",
+            "wrist_2",
+            (0, -0.0997, -2.044881182297852e-11),
+            (1.570796327, 0, 0),
+            Z,
             (-TURN, TURN),
         ),
         Joint(
-            "wrist_3", "wrist_3", (0, 0.0996, -2.042830148012698e-11),
-            (1.570796326589793, 3.141592653589793, 3.141592653589793), Z, (-TURN, TURN),
+            "wrist_3",
+            "wrist_3",
+            (0, 0.0996, -2.042830148012698e-11),
+            (1.570796326589793, 3.141592653589793, 3.141592653589793),
+            Z,
+            (-TURN, TURN),
         ),
         Joint("gripper", "left_finger", (0, 0, 0.094), (0, 0, 0), (1, 0, 0), (0, 0.0425), True),
     ),
@@ -125,7 +131,7 @@ UR5E = Published(
     masses=(4.0, 3.761, 8.058, 2.846, 1.37, 1.3, 0.365, 0.777441, *[0.0612811] * 2),
     home_height=0.11,
     home_reach=0.45,
-)  # fmt: skip
+)
 
 # frankaemika/franka_description, robots/fr3/{kinematics,joint_limits,inertials}.yaml and
 # end_effectors/common/franka_hand.xacro, revision b299b39, Apache-2.0: the hand 45 degrees back on
@@ -137,24 +143,37 @@ FR3 = Published(
         Joint("joint3", "link3", (0, -0.316, 0), (1.570796326794897, 0, 0), Z, (-2.9007, 2.9007)),
         Joint("joint4", "link4", (0.0825, 0, 0), (1.570796326794897, 0, 0), Z, (-3.0421, -0.1518)),
         Joint(
-            "joint5", "link5", (-0.0825, 0.384, 0), (-1.570796326794897, 0, 0), Z,
-            (-2.8065, 2.8065),
+            "joint5", "link5", (-0.0825, 0.384, 0), (-1.570796326794897, 0, 0), Z, (-2.8065, 2.8065)
         ),
         Joint("joint6", "link6", (0, 0, 0), (1.570796326794897, 0, 0), Z, (0.5445, 4.5169)),
         Joint("joint7", "link7", (0.088, 0, 0), (1.570796326794897, 0, 0), Z, (-3.0159, 3.0159)),
         Joint(
-            "gripper", "left_finger", (0, 0, 0.107 + 0.0584), (0, 0, np.pi / 4), (1, 0, 0),
-            (0, 0.04), True,
+            "gripper",
+            "left_finger",
+            (0, 0, 0.107 + 0.0584),
+            (0, 0, np.pi / 4),
+            (1, 0, 0),
+            (0, 0.04),
+            True,
         ),
     ),
     tip=((0.0, 0.0, 0.107 + 0.1034), (0.0, 0.0, np.pi / 4)),
     masses=(
-        2.3966, 2.9274653454, 2.9355370338, 2.2449013699, 2.6155955791, 2.3271207594, 1.8170376524,
-        0.6271432862, 0.6544, 0.0291, 0.0291,
+        2.3966,
+        2.9274653454,
+        2.9355370338,
+        2.2449013699,
+        2.6155955791,
+        2.3271207594,
+        1.8170376524,
+        0.6271432862,
+        0.6544,
+        0.0291,
+        0.0291,
     ),
     home_height=0.11,
     home_reach=0.45,
-)  # fmt: skip
+)
 
 # google-deepmind/mujoco_menagerie, low_cost_robot_arm/low_cost_robot_arm.xml, revision ef4d04f,
 # Apache-2.0: half a turn from ours, and the gripper's axis turned round. The base's mass is ours,
@@ -167,7 +186,11 @@ KOCH = Published(
         ),
         Joint("shoulder_lift", "upper_arm", (0, -0.0209, 0.0154), (0, 0, 0), Y, (-1.57, 0.6)),
         Joint(
-            "elbow_flex", "lower_arm", (-0.0148, 0.0065, 0.1083), (0, 0, 0), (0, -1.0, 0),
+            "elbow_flex",
+            "lower_arm",
+            (-0.0148, 0.0065, 0.1083),
+            (0, 0, 0),
+            (0, -1.0, 0),
             (-1.57, 1.45),
         ),
         Joint("wrist_flex", "wrist", (-0.10048, 5e-05, 0.0026999), (0, 0, 0), Y, (-2.0, 2.0)),
@@ -178,7 +201,7 @@ KOCH = Published(
     masses=(0.12, 0.05014, 0.050177, 0.06379, 0.019805, 0.029277, 0.012831),
     home_height=0.07,
     home_reach=0.14,
-)  # fmt: skip
+)
 PUBLISHED = {"so101": SO101, "ur5e": UR5E, "fr3": FR3, "koch": KOCH}
 
 # The makers' Denavit-Hartenberg tables, typed from their documentation: an account of the flange

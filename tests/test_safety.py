@@ -394,9 +394,13 @@ def test_the_dial_and_a_warm_device_shorten_every_step() -> None:
         for k in range(100):
             t = 0.02 * (k + 1)
             wish = TargetRequest(
-                memory.goal + 0.02, 0.0, qvel=np.full(2, 1.0), origin=memory.goal, dial=dial,
+                memory.goal + 0.02,
+                0.0,
+                qvel=np.full(2, 1.0),
+                origin=memory.goal,
+                dial=dial,
                 source=TargetSource.POLICY,
-            )  # fmt: skip
+            )
             state = measured(memory.qpos, t, k, derate=derate)
             _, memory, flags = FILTER.step(state, wish, t, memory)
         np.testing.assert_allclose(memory.qpos, 0.25 * 100 * 0.02, atol=0.01)

@@ -19,11 +19,28 @@ from robo_rl.runs.run_dir import SCORER, WEIGHTS
 STARTS, MOST_BUSY = 20, 4
 STEPS = 512
 COMMAND = [
-    str(Path(sys.executable).with_name("robo-rl")), "train", "reach",
-    "--goal", "touch the red cube", "--reward", "clip", "--clip.scene.frames", "128",
-    "--env-steps", str(STEPS), "--tuning.num-envs", "16", "--tuning.n-steps", "16",
-    "--episodes", "8", "--looks", "0", "--seed", "3",
-]  # fmt: skip
+    str(Path(sys.executable).with_name("robo-rl")),
+    "train",
+    "reach",
+    "--goal",
+    "touch the red cube",
+    "--reward",
+    "clip",
+    "--clip.scene.frames",
+    "128",
+    "--env-steps",
+    str(STEPS),
+    "--tuning.num-envs",
+    "16",
+    "--tuning.n-steps",
+    "16",
+    "--episodes",
+    "8",
+    "--looks",
+    "0",
+    "--seed",
+    "3",
+]
 
 
 @contextlib.contextmanager

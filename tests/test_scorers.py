@@ -87,8 +87,10 @@ class Rows:
         return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
-@given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max_size=8),
-       st.integers(1, 4))  # fmt: skip
+@given(
+    st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max_size=8),
+    st.integers(1, 4),
+)
 def test_a_history_is_the_frames_before_it_in_its_own_row(valid, context) -> None:
     valid = np.array(valid)
     entries = [tuple(entry) for entry in np.argwhere(valid)]
@@ -220,8 +222,10 @@ def test_a_window_is_a_history() -> None:
     np.testing.assert_array_equal(frame_windows(span, LAGS), scored)
 
 
-@given(st.lists(st.tuples(st.integers(0, 50), st.booleans()), min_size=1, max_size=200),
-       st.sampled_from([0.01, 0.05, 0.3]))  # fmt: skip
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.booleans()), min_size=1, max_size=200),
+    st.sampled_from([0.01, 0.05, 0.3]),
+)
 def test_a_threshold_keeps_to_its_bound(frames, bound: float) -> None:
     chance, holds = (np.array(x) for x in zip(*frames, strict=True))
     chance = (chance / 50).astype(np.float32)
@@ -618,8 +622,9 @@ def asking(model: Preferences) -> OnlineQueries:
 
 
 def test_the_whole_replay_is_rewarded_anew_after_a_refit(coarse_obs_scale: None) -> None:
-    config = SACConfig(num_envs=2, buffer_size=400, learning_starts=8, batch_size=8, net=(8,),
-                       gradient_steps=1)  # fmt: skip
+    config = SACConfig(
+        num_envs=2, buffer_size=400, learning_starts=8, batch_size=8, net=(8,), gradient_steps=1
+    )
     learner, model = small(config)
     hook = asking(model)
     hook.start(learner)
@@ -688,8 +693,13 @@ def test_labels_survive_a_crash_in_the_middle_of_a_line(tmp_path: Path) -> None:
 
 def test_agreement_is_of_those_who_were_asked_the_same(tmp_path: Path) -> None:
     store = LabelStore(tmp_path)
-    for said, by, shade in (("first", "Ann", 0), ("first", "Ben", 0), ("tie", "Cas", 0),
-                            ("second", "Ann", 1), ("skip", "Ben", 1)):  # fmt: skip
+    for said, by, shade in (
+        ("first", "Ann", 0),
+        ("first", "Ben", 0),
+        ("tie", "Cas", 0),
+        ("second", "Ann", 1),
+        ("skip", "Ben", 1),
+    ):
         answer(store, said, by, shade)
     assert agreement(store) == (1, 3)
 
@@ -808,8 +818,9 @@ def test_a_page_asks_and_keeps_an_answer_before_the_next(tmp_path: Path) -> None
         kept.append(next(answers))
         time.sleep(0.3)
         assert not first.done()  # it is not on the disk yet
-        twice, last, other = (replies.submit(reply, *told) for told in
-                              ((1, "first"), (2, "skip"), (0, "second")))  # fmt: skip
+        twice, last, other = (
+            replies.submit(reply, *told) for told in ((1, "first"), (2, "skip"), (0, "second"))
+        )
         kept += answers
         assert [f.result() for f in (first, twice, last, other)] == [200, 409, 200, 200]
         shown = urlopen(page.url).read().decode()

@@ -403,8 +403,9 @@ def test_episodes_cut_in_any_way_say_the_same_of_where_a_step_stands(
     for first, end in zip([0, *cuts], [*cuts, 30], strict=True):
         np.testing.assert_array_equal(scorer.score(trace, first, end).reward, expected[first:end])
     # What a ring has lost of an episode does not count its steps anew.
-    env, trace, _ = record(PointMass(4, ragged=ragged, diverge=0.02, steps=9, seed=seed), model,
-                           30, capacity=kept)  # fmt: skip
+    env, trace, _ = record(
+        PointMass(4, ragged=ragged, diverge=0.02, steps=9, seed=seed), model, 30, capacity=kept
+    )
     found = Scorer(model, env.observer).score(trace, 30 - kept, 30).reward
     np.testing.assert_array_equal(found, expected[-kept:])
     again = Trace(kept)

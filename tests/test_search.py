@@ -39,10 +39,17 @@ CARD = from_dict(sims.make_task("push").card())
 SENTENCE = CARD.goals["red_cube_next_to_blue_ball"]
 FORMULA = read(SENTENCE, CARD)
 JOB = {
-    "name": "job", "text": "def reward(tip):\n    return {'up': tip[2] / 0.1}\n", "task": "reach",
-    "robot": "", "goal": "touch_red_cube", "tuning": {"num_envs": 8, "n_steps": 16}, "seed": 1,
-    "env_steps": 64, "judge_seed": SELECT_SEED, "episodes": 4,
-}  # fmt: skip
+    "name": "job",
+    "text": "def reward(tip):\n    return {'up': tip[2] / 0.1}\n",
+    "task": "reach",
+    "robot": "",
+    "goal": "touch_red_cube",
+    "tuning": {"num_envs": 8, "n_steps": 16},
+    "seed": 1,
+    "env_steps": 64,
+    "judge_seed": SELECT_SEED,
+    "episodes": 4,
+}
 
 
 def strategy(count: int = 6, seed: int = 0) -> TemplateStrategy:
@@ -133,8 +140,9 @@ def test_a_torn_line_is_dropped_and_a_damaged_one_is_an_error(tmp_path: Path) ->
     again.append("finished")
     again.close()
     assert [json.loads(line)["event"] for line in path.read_text().splitlines()] == [
-        "begun", "finished",
-    ]  # fmt: skip
+        "begun",
+        "finished",
+    ]
     path.write_text('{"event": "begun"}\nnot an event\n{"event": "x"}\n')
     with pytest.raises(JournalError, match="line 2 is not a journal event"):
         SearchJournal(path)
@@ -222,11 +230,33 @@ def _alive(folder: Path) -> list[int]:
 
 # The whole.
 OPTIONS = [
-    "search", "reach", "--goal", "the gripper touches the red cube", "--writer", "offline",
-    "--candidates", "2", "--rounds", "1", "--rungs", "2", "--env-steps", "256",
-    "--select-episodes", "8", "--episodes", "16", "--tuning.num-envs", "8", "--tuning.n-steps",
-    "16", "--workers", "2", "--name", "small",
-]  # fmt: skip
+    "search",
+    "reach",
+    "--goal",
+    "the gripper touches the red cube",
+    "--writer",
+    "offline",
+    "--candidates",
+    "2",
+    "--rounds",
+    "1",
+    "--rungs",
+    "2",
+    "--env-steps",
+    "256",
+    "--select-episodes",
+    "8",
+    "--episodes",
+    "16",
+    "--tuning.num-envs",
+    "8",
+    "--tuning.n-steps",
+    "16",
+    "--workers",
+    "2",
+    "--name",
+    "small",
+]
 
 
 @pytest.mark.slow
@@ -237,8 +267,9 @@ def test_a_search_that_was_killed_goes_on_and_judges_on_seeds_that_chose_nothing
     journal = folder / "journal.jsonl"
     process = subprocess.Popen(
         [sys.executable, "-m", "robo_rl.cli", *OPTIONS, "--runs", str(tmp_path)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     deadline = time.monotonic() + 240
     while not (journal.exists() and b'"answered"' in journal.read_bytes()):
         assert process.poll() is None and time.monotonic() < deadline

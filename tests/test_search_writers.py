@@ -131,9 +131,23 @@ def test_card_hears_from_the_screens_before_anything_is_trained(
 
 
 SMALL = [
-    "--candidates", "2", "--rounds", "2", "--rungs", "1", "--select-episodes", "8", "--episodes",
-    "16", "--workers", "2", "--name", "small", "--goal", SENTENCE,
-]  # fmt: skip
+    "--candidates",
+    "2",
+    "--rounds",
+    "2",
+    "--rungs",
+    "1",
+    "--select-episodes",
+    "8",
+    "--episodes",
+    "16",
+    "--workers",
+    "2",
+    "--name",
+    "small",
+    "--goal",
+    SENTENCE,
+]
 
 
 @pytest.mark.slow
@@ -164,8 +178,16 @@ def test_a_model_writes_for_a_search(
 @pytest.mark.slow
 def test_replay_is_relabelled_for_the_next_candidate(tmp_path: Path) -> None:
     options = ["--learner", "sac", "--relabel", "--env-steps", "256", "--runs", str(tmp_path)]
-    tuning = ["--tuning.num-envs", "8", "--tuning.batch-size", "32", "--tuning.learning-starts",
-              "64", "--tuning.gradient-steps", "1"]  # fmt: skip
+    tuning = [
+        "--tuning.num-envs",
+        "8",
+        "--tuning.batch-size",
+        "32",
+        "--tuning.learning-starts",
+        "64",
+        "--tuning.gradient-steps",
+        "1",
+    ]
     assert main(["search", "reach", *SMALL, *options, *tuning]) == 0
     folder = tmp_path / "small" / "trainings"
     jobs = [json.loads(p.read_text()) for p in sorted(folder.glob("c0?-0.json"))]
@@ -176,8 +198,11 @@ def test_replay_is_relabelled_for_the_next_candidate(tmp_path: Path) -> None:
         assert len(paid) == 2 * old.stop == 2 * 256 // 8
         assert np.array_equal(acted[old], first["ring/actions/00000"])
         program = load(jobs[2]["text"], CARD)
-        after = {n: later[f"trace/after/{n}/00000"][old].reshape(256, -1) for n in program.signals
-                 if n != "action"}  # fmt: skip
+        after = {
+            n: later[f"trace/after/{n}/00000"][old].reshape(256, -1)
+            for n in program.signals
+            if n != "action"
+        }
         reward = sum(program(after, acted[old].reshape(256, -1)).values())
         assert np.allclose(paid[old].reshape(-1), reward, atol=1e-6)
 
@@ -186,11 +211,18 @@ def test_replay_is_relabelled_for_the_next_candidate(tmp_path: Path) -> None:
 def test_a_comparison_may_have_the_steps_of_the_search_as_well(tmp_path: Path) -> None:
     folder = search(
         SearchConfig(
-            goal="touch the red cube", candidates=1, rounds=1, rungs=1, env_steps=512,
-            final_env_steps=1024, select_episodes=16, episodes=16, equal_total="all",
+            goal="touch the red cube",
+            candidates=1,
+            rounds=1,
+            rungs=1,
+            env_steps=512,
+            final_env_steps=1024,
+            select_episodes=16,
+            episodes=16,
+            equal_total="all",
             runs=tmp_path,
         )
-    )  # fmt: skip
+    )
     told = json.loads((folder / "search.json").read_text())
     alone = {"winner", "sentence", "dense", "null"}
     assert told["verdict"].keys() == alone | {"sentence_total", "dense_total"}

@@ -22,12 +22,16 @@ def done(rate: float) -> dict[str, Any]:
 def rows(offline: Any, dense: Any, seeds: int = 3) -> list[dict[str, Any]]:
     """Rows of the first goal; a rate for each seed, or one for all."""
     return [
-        {"name": f"{case(WRITTEN[0], reward)}, seed {seed}",
-         "evaluation": done(rate[seed] if isinstance(rate, tuple) else rate), "env_steps": 96_000,
-         "frames": {}, "seconds": {"reward": 0, "train": 1}}
+        {
+            "name": f"{case(WRITTEN[0], reward)}, seed {seed}",
+            "evaluation": done(rate[seed] if isinstance(rate, tuple) else rate),
+            "env_steps": 96_000,
+            "frames": {},
+            "seconds": {"reward": 0, "train": 1},
+        }
         for seed in SEEDS[:seeds]
         for reward, rate in (("offline", offline), ("task", dense))
-    ]  # fmt: skip
+    ]
 
 
 def test_ten_goals_at_equal_steps() -> None:

@@ -81,9 +81,12 @@ def test_random_wishes_come_out_as_from_the_bridges_filter(arm: str, turns: int)
         for part in range(1, TICKS + 1):
             tick += 1
             wish = TargetRequest(
-                origin + part / TICKS * step, 0.0, qvel=step / (TICKS * TARGET_DT),
-                source=TargetSource.POLICY, origin=origin,
-            )  # fmt: skip
+                origin + part / TICKS * step,
+                0.0,
+                qvel=step / (TICKS * TARGET_DT),
+                source=TargetSource.POLICY,
+                origin=origin,
+            )
             near = shaper.towards(JointCommand(*memory.command[:3]), wish.qpos, wish.qvel)
             alone = shaper.towards(alone, wish.qpos, wish.qvel)
             state = seen(tick, memory.qpos)
@@ -111,8 +114,11 @@ def test_commands_keep_the_limits_and_rest_where_they_should(arm: str) -> None:
         assert (np.abs(now.qvel) <= shaper.velocity + 1e-9).all()
         assert (np.abs(now.qacc) <= shaper.acceleration + 1e-9).all()
         assert (np.abs(now.qacc - last.qacc) <= shaper.jerk * dt + 1e-9).all()
-        np.testing.assert_allclose(now.qpos, last.qpos + dt * last.qvel, atol=shaper.jerk[0] * dt**3
-                                   + shaper.acceleration[0] * dt**2)  # fmt: skip
+        np.testing.assert_allclose(
+            now.qpos,
+            last.qpos + dt * last.qvel,
+            atol=shaper.jerk[0] * dt**3 + shaper.acceleration[0] * dt**2,
+        )
         last = now
     for _ in range(200):
         last = shaper.towards(last, goal, np.zeros(rows))

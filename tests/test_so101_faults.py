@@ -20,16 +20,7 @@ import reach_bundle
 from arms import PATIENCE, Arm, so101
 from servo_ride import GOOD, Ride, torque
 
-from real_robot import (
-    Clearance,
-    Ended,
-    Fault,
-    Phase,
-    PolicyBundle,
-    RobotFault,
-    Target,
-    drivers,
-)
+from real_robot import Clearance, Ended, Fault, Phase, PolicyBundle, RobotFault, Target, drivers
 from real_robot.core.driver import Sent
 from real_robot.drivers import servo_port
 from real_robot.drivers.calibration import Calibration

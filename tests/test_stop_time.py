@@ -64,9 +64,12 @@ def test_from_every_command_every_arm_can_stop_in_time(robot: str, most: float, 
     """Hostile actions, on an arm that follows badly and whose bus brakes now and then."""
     arm, rng = sims.ROBOTS[robot], np.random.default_rng(seed)
     filter = SafetyFilter.build(
-        described(robot), clearance=Clearance.of(sims.make_task("reach", robot=robot)),
-        patience=1e9, tool_speed=1.0, stop_s=most,
-    )  # fmt: skip
+        described(robot),
+        clearance=Clearance.of(sims.make_task("reach", robot=robot)),
+        patience=1e9,
+        tool_speed=1.0,
+        stop_s=most,
+    )
     joint, sent, hostile = arm.home.copy(), [arm.home], Hostile(arm, seed)
     memory, longest = filter.start(measured(joint), 0.0), 0.0
     for k in range(100):

@@ -16,8 +16,19 @@ from robo_rl.learners import PPOConfig, SACConfig
 from robo_rl.runs.run_dir import RunDir
 from robo_rl.training.sweep import SweepResult, interquartile, table_of
 
-SMALL = ["reach", "--reward", "task", "--env-steps", "512", "--episodes", "8", "--looks", "1",
-         "--look-episodes", "4"]  # fmt: skip
+SMALL = [
+    "reach",
+    "--reward",
+    "task",
+    "--env-steps",
+    "512",
+    "--episodes",
+    "8",
+    "--looks",
+    "1",
+    "--look-episodes",
+    "4",
+]
 FEW = {"reward": "offline", "env_steps": 64, "episodes": 4, "looks": 0}
 
 
@@ -39,8 +50,11 @@ def test_every_combination_is_what_train_would_be_told() -> None:
     rates = settings_of([], ["tuning.learning-rate=1e-3,1e-4", "task=reach,push"])
     assert [type(c.tuning) for c in rates.values()] == [PPOConfig] * 4
     assert {(c.task, c.tuning.learning_rate) for c in rates.values() if c.tuning} == {
-        ("reach", 1e-3), ("push", 1e-3), ("reach", 1e-4), ("push", 1e-4),
-    }  # fmt: skip
+        ("reach", 1e-3),
+        ("push", 1e-3),
+        ("reach", 1e-4),
+        ("push", 1e-4),
+    }
     assert [c.shaped for c in settings_of(["reach"], ["shaped=true,false"]).values()] == [
         True,
         False,
@@ -98,8 +112,9 @@ def test_what_is_made_is_not_made_again_and_more_is_added(
     assert (run / "result.json").stat().st_mtime_ns == made
     rows = [*csv.DictReader((tmp_path / "it" / "runs.csv").open())]
     assert [(row["setting"], row["seed"]) for row in rows] == [
-        ("scattered=0.5", "0"), ("scattered=0.5", "3"),
-    ]  # fmt: skip
+        ("scattered=0.5", "0"),
+        ("scattered=0.5", "3"),
+    ]
     for row in rows:
         known = RunDir.open(tmp_path / "it" / row["run"])
         assert float(row["success"]) == known.result["evaluation"]["success"]
@@ -114,8 +129,9 @@ def test_what_is_made_is_not_made_again_and_more_is_added(
 
 @pytest.mark.slow
 def test_runs_are_trained_in_processes_of_their_own(tmp_path: Path) -> None:
-    found = sweep({"small": TrainConfig(**FEW, formula="touch(gripper, red_cube)")}, tmp_path,
-                  [0, 1], jobs=2)  # fmt: skip
+    found = sweep(
+        {"small": TrainConfig(**FEW, formula="touch(gripper, red_cube)")}, tmp_path, [0, 1], jobs=2
+    )
     assert [one.seed for one in found] == [0, 1] and all(one.env_steps == 64 for one in found)
 
 

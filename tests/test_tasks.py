@@ -373,9 +373,7 @@ def test_push_starts_with_the_pair_apart_and_the_way_clear(robot: str, goal: str
     env.reset()
     names = goal.split("_next_to_")
     order = [[t.name for t in THINGS].index(name) for name in names]
-    mover, other, third = (
-        env.views.thing_pos[i][:, :2] for i in (*order, 3 - sum(order))
-    )  # fmt: skip
+    mover, other, third = (env.views.thing_pos[i][:, :2] for i in (*order, 3 - sum(order)))
     gap = terms.norm(mover - other)
     assert gap.min() > NEXT_TO + 0.01 and gap.max() < 0.16
     assert min(terms.norm(third - mover).min(), terms.norm(third - other).min()) > 0.07
@@ -412,10 +410,7 @@ def test_distances_to_solids() -> None:
     [
         ({"name": "reech"}, r"unknown task 'reech'; known tasks: reach.*Did you mean 'reach'\?"),
         ({"robot": "so100"}, r"unknown robot 'so100'; known robots: .*so101"),
-        (
-            {"name": "lift", "robot": "koch"},
-            r"'koch' is for reach, push; for lift: so101, ur5e",
-        ),
+        ({"name": "lift", "robot": "koch"}, r"'koch' is for reach, push; for lift: so101, ur5e"),
         ({"goal": "touch_cube"}, r"no goal 'touch_cube'; did you mean '.*'\? Available: touch_red"),
         ({"control_dt": 0.0123}, r"0.0123 s is not a whole number of 0.005 s steps; nearest is"),
     ],

@@ -60,9 +60,15 @@ def placed(env: BatchEnv) -> tuple[Array, Array, int]:
     """(places (N, k, 2), radii (k,), how many of them are loose) of a tabletop."""
     task, v = env.task, env.views
     radii = [t.round for t in task.objects] + [f.points[0].half[0] for f in task.fixtures]
-    spots = np.concatenate([np.stack([p[:, :2] for p in v.thing_pos], axis=1)
-                            if v.thing_pos else np.zeros((env.num_envs, 0, 2)),
-                            v.mocap[:, :, :2]], axis=1)  # fmt: skip
+    spots = np.concatenate(
+        [
+            np.stack([p[:, :2] for p in v.thing_pos], axis=1)
+            if v.thing_pos
+            else np.zeros((env.num_envs, 0, 2)),
+            v.mocap[:, :, :2],
+        ],
+        axis=1,
+    )
     return spots, np.array(radii), len(task.objects)
 
 
@@ -102,8 +108,9 @@ def test_what_is_named_stands_apart_within_reach_and_is_on_the_card(
         size, half = geom.size, entity.half
         flat = entity.kind == "plate"
         assert np.allclose(geom.rgba, COLOURS[entity.colour])
-        assert np.isclose(half[0], size[0]) and (flat or np.isclose(half[2], size[(
-            {"cube": 2, "ball": 0, "cylinder": 1}[entity.kind])]))  # fmt: skip
+        assert np.isclose(half[0], size[0]) and (
+            flat or np.isclose(half[2], size[({"cube": 2, "ball": 0, "cylinder": 1}[entity.kind])])
+        )
         assert bool(geom.contype[0]) != flat
     env.scatter()
     spots, radii, loose = placed(env)
@@ -127,8 +134,13 @@ def test_a_row_is_the_row_whatever_stands_beside_it(robot: str) -> None:
 
 
 def test_layouts_differ_and_use_the_whole_table() -> None:
-    env = made("two large plates, two large cubes".replace("large cubes", "large red cubes")
-               .replace("large plates", "large white plates"), "so101", rows=256)  # fmt: skip
+    env = made(
+        "two large plates, two large cubes".replace("large cubes", "large red cubes").replace(
+            "large plates", "large white plates"
+        ),
+        "so101",
+        rows=256,
+    )
     env.reset()
     spots, _, _ = placed(env)
     assert len(np.unique(np.round(spots[:, 0], 4), axis=0)) > 200
@@ -141,8 +153,11 @@ def test_those_that_are_alike_are_numbered_and_sizes_are_in_the_name() -> None:
         "a red cube, two small blue cans and the Gray box; two white discs"
     )
     assert [t.name for t in things] == [
-        "red_cube", "small_blue_cylinder_1", "small_blue_cylinder_2", "grey_cube",
-    ]  # fmt: skip
+        "red_cube",
+        "small_blue_cylinder_1",
+        "small_blue_cylinder_2",
+        "grey_cube",
+    ]
     assert [p.name for p in plates] == ["white_plate_1", "white_plate_2"]
     assert (
         things[1].size[0]
@@ -182,8 +197,9 @@ SENTENCES = {
     "touch the nearest red cube": "touch(gripper, nearest(gripper, red_cube_1, red_cube_2))",
     "touch red cube 2": "touch(gripper, red_cube_2)",
     "touch cube 2, then the disc": "then(touch(gripper, red_cube_2), touch(gripper, white_plate))",
-    "push both red cubes next to the ball":
-        "and(next_to(red_cube_1, yellow_ball), next_to(red_cube_2, yellow_ball))",
+    "push both red cubes next to the ball": (
+        "and(next_to(red_cube_1, yellow_ball), next_to(red_cube_2, yellow_ball))"
+    ),
     "touch any red cube": "or(touch(gripper, red_cube_1), touch(gripper, red_cube_2))",
     "push the ball between the two red cubes": "between(yellow_ball, red_cube_1, red_cube_2)",
     "lift the yellow sphere by 10 cm": "lifted(yellow_ball, height=10cm)",
@@ -197,12 +213,14 @@ SENTENCES = {
     "put one red cube on the other": "or(on(red_cube_1, red_cube_2), on(red_cube_2, red_cube_1))",
     "push a red cube next to the other one": "next_to(red_cube_1, red_cube_2)",
     "lift a red cube": "or(lifted(red_cube_1), lifted(red_cube_2))",
-    "put one of the cubes on the plate":
-        "or(on(red_cube_1, white_plate), on(red_cube_2, white_plate))",
+    "put one of the cubes on the plate": (
+        "or(on(red_cube_1, white_plate), on(red_cube_2, white_plate))"
+    ),
     "gather the red cubes": "next_to(red_cube_1, red_cube_2)",
-    "hold the gripper 5 cm above the ball without touching the plate":
-        "and(above(gripper, yellow_ball, height=5cm), never(touch(gripper, white_plate)))",
-}  # fmt: skip
+    "hold the gripper 5 cm above the ball without touching the plate": (
+        "and(above(gripper, yellow_ball, height=5cm), never(touch(gripper, white_plate)))"
+    ),
+}
 
 
 @pytest.mark.parametrize("text", SENTENCES)
@@ -220,9 +238,15 @@ CHOSEN = "leftmost(red_cube_1, red_cube_2)"
 
 @pytest.mark.parametrize(
     "goal",
-    ["moved({}, left=6cm)", "next_to({}, yellow_ball)", "lifted({})", "on({}, white_plate)",
-     "then(touch(gripper, yellow_ball), lifted({}))", "on(yellow_ball, {})"],
-)  # fmt: skip
+    [
+        "moved({}, left=6cm)",
+        "next_to({}, yellow_ball)",
+        "lifted({})",
+        "on({}, white_plate)",
+        "then(touch(gripper, yellow_ball), lifted({}))",
+        "on(yellow_ball, {})",
+    ],
+)
 def test_a_chosen_thing_is_rewarded_as_if_it_had_been_named(goal: str) -> None:
     task = sims.make_task("tabletop", things=THINGS, robot="ur5e")
     env = BatchEnv(formula_goal(task, goal.format(CHOSEN))[0], 32, seed=2)
@@ -286,9 +310,27 @@ def test_margins_and_judge_agree_on_every_predicate_that_fits(robot: str) -> Non
         assert differ.mean() <= 0.01, (of.formula, np.flatnonzero(differ)[:5])
     env.close()
     met = {of.formula.predicate for of, _ in judges}
-    assert met >= {"touch", "above", "left_of", "behind", "near", "far", "next_to", "between",
-                   "in_line", "on", "lifted", "moved", "nearer", "at", "turned", "grasped",
-                   "on_left", "at_back", "in_middle"}  # fmt: skip
+    assert met >= {
+        "touch",
+        "above",
+        "left_of",
+        "behind",
+        "near",
+        "far",
+        "next_to",
+        "between",
+        "in_line",
+        "on",
+        "lifted",
+        "moved",
+        "nearer",
+        "at",
+        "turned",
+        "grasped",
+        "on_left",
+        "at_back",
+        "in_middle",
+    }
 
 
 def _named(row, card: TaskCard, rng: np.random.Generator) -> list[tuple[str, ...]]:

@@ -113,11 +113,7 @@ WHOLE = st.one_of(
 
 
 @settings(max_examples=200, deadline=None)
-@given(
-    WHOLE,
-    st.lists(st.tuples(*[st.booleans()] * 3), min_size=1, max_size=9),
-    st.booleans(),
-)
+@given(WHOLE, st.lists(st.tuples(*[st.booleans()] * 3), min_size=1, max_size=9), st.booleans())
 def test_operators_mean_what_the_page_says(
     node: Any, steps: list[tuple[bool, ...]], cut: bool
 ) -> None:
@@ -144,21 +140,36 @@ KNOWN: list[tuple[str, str, list[Any]]] = [
     ("reach", "left_of_red_cube", ["left_of", ["gripper", "red_cube"], BESIDE]),
     ("reach", "right_of_blue_ball", ["right_of", ["gripper", "blue_ball"], BESIDE]),
     ("reach", "far_from_green_cylinder", ["far", ["gripper", "green_cylinder"], {"least": 0.18}]),
-    ("push", "red_cube_next_to_blue_ball",
-     ["next_to", ["red_cube", "blue_ball"], {"within": 0.065, "standing": 0.01}]),
+    (
+        "push",
+        "red_cube_next_to_blue_ball",
+        ["next_to", ["red_cube", "blue_ball"], {"within": 0.065, "standing": 0.01}],
+    ),
     ("lift", "lift_cube", ["lifted", ["red_cube"], {"height": 0.05, "hand": 0.06}]),
-    ("pick_place", "cube_at_target",
-     ["on", ["red_cube", "target"], {"aside": 0.03, "tolerance": 0.006, "clear": 0.005}]),
-    ("stack", "red_on_blue",
-     ["on", ["red_cube", "blue_cube"], {"aside": 0.02, "tolerance": 0.006, "clear": 0.005}]),
+    (
+        "pick_place",
+        "cube_at_target",
+        ["on", ["red_cube", "target"], {"aside": 0.03, "tolerance": 0.006, "clear": 0.005}],
+    ),
+    (
+        "stack",
+        "red_on_blue",
+        ["on", ["red_cube", "blue_cube"], {"aside": 0.02, "tolerance": 0.006, "clear": 0.005}],
+    ),
     ("drawer", "open", ["open", ["drawer"], {"share": 0.8}]),
     ("drawer", "close", ["closed", ["drawer"], {"share": 0.1}]),
     ("button", "press", ["pressed", ["button"], {"share": 2 / 3}]),
-    ("peg", "insert",
-     ["inserted", ["peg", "hole"], {"aside": 0.005, "deep": 0.015, "upright": 0.97}]),
-    ("drawer_then_place", "cube_in_drawer",
-     ["inside", ["red_cube", "drawer"], {"below": 0.035, "clear": 0.005}]),
-]  # fmt: skip
+    (
+        "peg",
+        "insert",
+        ["inserted", ["peg", "hole"], {"aside": 0.005, "deep": 0.015, "upright": 0.97}],
+    ),
+    (
+        "drawer_then_place",
+        "cube_in_drawer",
+        ["inside", ["red_cube", "drawer"], {"below": 0.035, "clear": 0.005}],
+    ),
+]
 
 
 @pytest.mark.parametrize(("task", "key", "goal"), KNOWN, ids=[f"{t}-{k}" for t, k, _ in KNOWN])
@@ -196,9 +207,12 @@ BODIES: list[tuple[str, str, list[Any]]] = [
     ("humanoid", "arms_raised", ["raise_arms", ["humanoid"], {"speed": 0.5}]),
     ("inverted_pendulum", "balance", ["always", [["balanced", ["pole"], {"tilt": 0.2}]], {}]),
     ("reacher", "reach", ["at", ["fingertip", "target"], {"within": 0.02}]),
-    ("pusher", "push",
-     ["on", ["cylinder", "disc"], {"aside": 0.06, "tolerance": 0.006, "clear": 0.005}]),
-]  # fmt: skip
+    (
+        "pusher",
+        "push",
+        ["on", ["cylinder", "disc"], {"aside": 0.06, "tolerance": 0.006, "clear": 0.005}],
+    ),
+]
 
 
 def lively(env: BatchEnv, rng: np.random.Generator) -> None:
@@ -294,8 +308,11 @@ ENVS: dict[str, BatchEnv] = {}
 
 def test_a_batch_is_judged_by_its_formula() -> None:
     """Touch one, then the other, and never the third: by two experts, one after the other."""
-    pair = ["then", [["touch", ["gripper", "red_cube"], TOUCH],
-                     ["touch", ["gripper", "blue_ball"], TOUCH]], {}]  # fmt: skip
+    pair = [
+        "then",
+        [["touch", ["gripper", "red_cube"], TOUCH], ["touch", ["gripper", "blue_ball"], TOUCH]],
+        {},
+    ]
     shun = ["never", [["touch", ["gripper", "green_cylinder"], {"within": 0.004}]], {}]
     goal = ["and", [pair, shun], {}]
     env = sims.make_task("reach", goal=goal, episode_s=5.0)

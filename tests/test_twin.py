@@ -82,9 +82,16 @@ def test_randomised_rows_keep_the_account_as_the_twin_does() -> None:
     )
     task = make_goal_task(sims.make_task("reach", robot="so101"), parse(text))
     seeing = Randomize(
-        mass=0, friction=0, damping=0, gain=0, soft=0, action_delay=0, obs_delay=0,
-        pose_bias=0.01, turn_noise=0,
-    )  # fmt: skip
+        mass=0,
+        friction=0,
+        damping=0,
+        gain=0,
+        soft=0,
+        action_delay=0,
+        obs_delay=0,
+        pose_bias=0.01,
+        turn_noise=0,
+    )
     env, rng = RandomizedEnv(task, 4, randomize=seeing, seed=3), np.random.default_rng(0)
     twins, at = [Twin(task) for _ in range(4)], {}
     for column, width in twins[0].columns.items():
@@ -155,9 +162,14 @@ def test_every_task_with_an_arm_has_a_twin(name: str) -> None:
     assert twin.joints == sims.ROBOTS[task.robot].joints
     assert set(twin.entities) == set(scene.poses())
     state = RobotState(
-        0.0, 0.0, 0, scene.qpos[arm.qpos], scene.qvel[arm.qvel], np.zeros(len(arm.qpos)),
+        0.0,
+        0.0,
+        0,
+        scene.qpos[arm.qpos],
+        scene.qvel[arm.qvel],
+        np.zeros(len(arm.qpos)),
         arm.opening(scene.qpos[arm.jaw]),
-    )  # fmt: skip
+    )
     poses = {k: Pose(*pose, 0.0) for k, pose in scene.poses().items()}
     twin.commit(scene.ctrl[arm.ctrl], arm.opening(scene.ctrl[arm.jaw_ctrl]))
     np.testing.assert_allclose(twin.observe(state, poses), env.reset()[0], atol=1e-5)

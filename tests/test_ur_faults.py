@@ -103,8 +103,7 @@ def test_a_protective_stop_is_latched_and_unlocked_by_a_person_alone(
 @slow
 @pytest.mark.fault(45)
 @pytest.mark.parametrize(
-    ("call", "fault"),
-    [("emergency_stop", Fault.ESTOP), ("pendant", Fault.PROTECTIVE_STOP)],
+    ("call", "fault"), [("emergency_stop", Fault.ESTOP), ("pendant", Fault.PROTECTIVE_STOP)]
 )
 def test_the_button_and_the_pendant_have_the_last_word(
     arm: Arm, bundle: PolicyBundle, took: Took, call: str, fault: Fault
@@ -308,16 +307,29 @@ def test_nobody_at_home_is_a_clear_fault() -> None:
 def test_every_field_that_the_makers_own_recorder_asks_for_is_there() -> None:
     """``record_configuration.xml`` of its RTDE client and its guide; and inputs read back."""
     fields = {
-        "timestamp": "DOUBLE", "target_q": "VECTOR6D", "target_current": "VECTOR6D",
-        "joint_control_output": "VECTOR6D", "actual_TCP_pose": "VECTOR6D", "joint_mode":
-        "VECTOR6INT32", "safety_mode": "INT32", "safety_status": "INT32", "actual_momentum":
-        "DOUBLE", "actual_digital_output_bits": "UINT64", "runtime_state": "UINT32",
-        "joint_position_deviation_ratio": "DOUBLE", "payload_cog": "VECTOR3D",
-        "script_control_line": "UINT32", "output_bit_registers0_to_31": "UINT32",
-        "output_bit_register_64": "BOOL", "tool_mode": "UINT32", "tool_temperature": "DOUBLE",
-        "input_int_register_19": "INT32", "input_double_register_3": "DOUBLE",
-        "input_bit_register_70": "BOOL", "no_such_field": "NOT_FOUND",
-    }  # fmt: skip
+        "timestamp": "DOUBLE",
+        "target_q": "VECTOR6D",
+        "target_current": "VECTOR6D",
+        "joint_control_output": "VECTOR6D",
+        "actual_TCP_pose": "VECTOR6D",
+        "joint_mode": "VECTOR6INT32",
+        "safety_mode": "INT32",
+        "safety_status": "INT32",
+        "actual_momentum": "DOUBLE",
+        "actual_digital_output_bits": "UINT64",
+        "runtime_state": "UINT32",
+        "joint_position_deviation_ratio": "DOUBLE",
+        "payload_cog": "VECTOR3D",
+        "script_control_line": "UINT32",
+        "output_bit_registers0_to_31": "UINT32",
+        "output_bit_register_64": "BOOL",
+        "tool_mode": "UINT32",
+        "tool_temperature": "DOUBLE",
+        "input_int_register_19": "INT32",
+        "input_double_register_3": "DOUBLE",
+        "input_bit_register_70": "BOOL",
+        "no_such_field": "NOT_FOUND",
+    }
     inputs = "input_int_register_19,input_double_register_3,input_bit_register_70"
     host, task = "127.0.0.6", sims.make_task("reach", robot="ur5e")
     with (

@@ -457,21 +457,46 @@ def test_what_no_caption_says_is_refused_and_still_read(capsys) -> None:
 @pytest.mark.parametrize(
     ("task", "sentence", "steps"),
     [
-        ("lift", "lift the red cube", ["the gripper touches the red cube",
-         "the red cube is grasped", "the red cube is lifted"]),
+        (
+            "lift",
+            "lift the red cube",
+            [
+                "the gripper touches the red cube",
+                "the red cube is grasped",
+                "the red cube is lifted",
+            ],
+        ),
         ("drawer", "open the drawer", ["the gripper touches the handle", "the drawer is open"]),
-        ("push", "push the red cube to the blue ball", ["the gripper touches the red cube",
-         "the red cube is next to the blue ball"]),
+        (
+            "push",
+            "push the red cube to the blue ball",
+            ["the gripper touches the red cube", "the red cube is next to the blue ball"],
+        ),
         ("reach", "touch the ball", ["the gripper touches the blue ball"]),
         # No frame shows what lies in a shut drawer.
-        ("drawer_then_place", "put the red cube in the drawer", ["the gripper touches the red cube",
-         "the red cube is in the drawer", "the drawer is open"]),
-        ("drawer_then_place", "put the red cube in the drawer and close the drawer",
-         ["the gripper touches the red cube", "the red cube is in the drawer",
-          "the drawer is open", "the gripper touches the handle", "the red cube is in the drawer",
-          "the drawer is closed"]),
+        (
+            "drawer_then_place",
+            "put the red cube in the drawer",
+            [
+                "the gripper touches the red cube",
+                "the red cube is in the drawer",
+                "the drawer is open",
+            ],
+        ),
+        (
+            "drawer_then_place",
+            "put the red cube in the drawer and close the drawer",
+            [
+                "the gripper touches the red cube",
+                "the red cube is in the drawer",
+                "the drawer is open",
+                "the gripper touches the handle",
+                "the red cube is in the drawer",
+                "the drawer is closed",
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_plan_says_what_comes_first(task: str, sentence: str, steps: list[str]) -> None:
     goal = read_goal(sims.make_task(task), sentence)
     assert [c.text for step in captions_of(goal, raw=False) for c in step] == steps
@@ -481,8 +506,9 @@ def test_no_frame_shows_a_whole_sequence() -> None:
     goal = read_goal(sims.make_task("reach"), "touch the red cube, then the blue ball")
     steps = captions_of(goal, raw=True)
     assert [c.text for step in steps for c in step] == [
-        "the gripper touches the red cube", "the gripper touches the blue ball",
-    ]  # fmt: skip
+        "the gripper touches the red cube",
+        "the gripper touches the blue ball",
+    ]
     one = read_goal(sims.make_task("reach"), "tap the red cube")
     assert captions_of(one, raw=True)[-1][0].text == "tap the red cube"
     held = read_goal(sims.make_task("reach"), "stay left of the blue ball for a second")
@@ -523,8 +549,10 @@ def test_a_goal_with_a_number_of_its_own_is_taught_where_a_frame_shows_it() -> N
     [new] = set(more.texts) - set(plain.texts)
     asked = captions_of(read_goal(task, "lift the red cube by 12 cm"), raw=False)
     assert new == asked[-1][0].text and "12 cm" in new
-    for goal, says in (("the red cube has moved 5 cm to the left", "cannot be seen in one frame"),
-                       ("sing", "sing")):  # fmt: skip
+    for goal, says in (
+        ("the red cube has moved 5 cm to the left", "cannot be seen in one frame"),
+        ("sing", "sing"),
+    ):
         with pytest.raises(ValueError, match=says):
             captions_of_task(task, (goal,))
 
@@ -607,9 +635,11 @@ def test_what_is_hidden_is_not_in_the_drawer_and_is_paid_as_who_sees_least_of_it
                 for camera in ("front", "top")
             }
             segment = Segment(
-                {}, lambda camera, where: seen[camera][where],
-                np.zeros((1, len(states), 0)), np.ones((1, len(states)), bool),
-            )  # fmt: skip
+                {},
+                lambda camera, where: seen[camera][where],
+                np.zeros((1, len(states), 0)),
+                np.ones((1, len(states)), bool),
+            )
             return [one.model.score(segment).reward[0] for one in made.values()]
 
         for states in (behind, there):

@@ -116,8 +116,11 @@ def test_five_sentences_about_the_kitchen(text: str, kitchen: Path) -> None:
     assert goal.formula is not None and goal.understood and goal.key
     assert load(template_program(judged, goal), goal.card)
     captions = [to_sentence(a, goal.card) for a in atoms(goal.formula) if len(a.terms) < 3]
-    assert all(entity.name.split("_")[0] in goal.understood for entity in goal.card.entities
-               if any(entity.name in atom.terms for atom in atoms(goal.formula)))  # fmt: skip
+    assert all(
+        entity.name.split("_")[0] in goal.understood
+        for entity in goal.card.entities
+        if any(entity.name in atom.terms for atom in atoms(goal.formula))
+    )
     assert all(words.startswith("the ") for words in captions)
     env = sims.BatchEnv(judged, 16, seed=0)
     env.reset()
@@ -160,9 +163,13 @@ def robo_rl(folder: Path, *args: str, path: str = "") -> subprocess.CompletedPro
     """The command line in a process and a folder of its own: what it imports is gone with it."""
     paths = os.pathsep.join([path, str(PAGE.parents[1])])
     return subprocess.run(
-        [sys.executable, "-P", "-c", PROGRAM, *args], cwd=folder, capture_output=True, text=True,
-        timeout=300, env=os.environ | {"PYTHONPATH": paths},
-    )  # fmt: skip
+        [sys.executable, "-P", "-c", PROGRAM, *args],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | {"PYTHONPATH": paths},
+    )
 
 
 def test_the_command_line_imports_it(

@@ -22,16 +22,7 @@ import numpy as np
 import psutil
 from arms import punctual
 
-from real_robot import (
-    Bus,
-    BusConfig,
-    Clearance,
-    Fault,
-    RobotFault,
-    SafetyFilter,
-    Target,
-    arms,
-)
+from real_robot import Bus, BusConfig, Clearance, Fault, RobotFault, SafetyFilter, Target, arms
 from real_robot.core.config import RunConfig
 from real_robot.core.driver import FaultResponse
 from real_robot.core.pacing import Pacer, RealClock, low_latency_interpreter

@@ -270,9 +270,12 @@ class Bus:
             "rescue": rescue,
         }
         self._child, self._socket = child_process.start_child(
-            "real_robot.bus.server", json.dumps(about), str(self._box.fd),
-            packet=PACKET, share=[self._box.fd],
-        )  # fmt: skip
+            "real_robot.bus.server",
+            json.dumps(about),
+            str(self._box.fd),
+            packet=PACKET,
+            share=[self._box.fd],
+        )
         told = self._hear(START_S)
         if not told or "refused" in told:
             self._end(kill=True)
@@ -308,9 +311,10 @@ class Bus:
             told = {}
         if not told:
             self._lose(
-                f"has exited (call: {verb})" if told == {}
+                f"has exited (call: {verb})"
+                if told == {}
                 else f"did not answer within {within:g} s (call: {verb})"
-            )  # fmt: skip
+            )
         assert told
         self._seen = box.measured.read()[0]  # what was measured before is no news
         if "fault" in told:

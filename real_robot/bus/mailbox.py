@@ -76,14 +76,25 @@ class Mailbox:
         measured = np.dtype(
             [
                 ("t", "f8"),  # monotonic s, when it was written
-                ("seq", "u8"), ("t_device", "f8"), ("t_host", "f8"), ("gripper", "f8"),
-                ("qpos", "f8", n), ("qvel", "f8", n), ("effort", "f8", n), ("outside", "f8", n),
-                ("knows_outside", "u1"), ("derate", "f8"), ("reported", "u1"),
-                ("fault", "u1"), ("text", "u1", (TEXT,)), ("length", "u2"),  # raised instead
-                ("braked", "u8"), ("commanded", "u1"),
+                ("seq", "u8"),
+                ("t_device", "f8"),
+                ("t_host", "f8"),
+                ("gripper", "f8"),
+                ("qpos", "f8", n),
+                ("qvel", "f8", n),
+                ("effort", "f8", n),
+                ("outside", "f8", n),
+                ("knows_outside", "u1"),
+                ("derate", "f8"),
+                ("reported", "u1"),
+                ("fault", "u1"),
+                ("text", "u1", (TEXT,)),
+                ("length", "u2"),  # raised instead
+                ("braked", "u8"),
+                ("commanded", "u1"),
                 ("command", motion_fields(joints)),
             ]
-        )  # fmt: skip
+        )
         size = 2 * (2 * _HEAD.size + goal.itemsize + measured.itemsize) + 8
         self.fd = _anonymous(size) if fd is None else fd
         memory = mmap.mmap(self.fd, size)

@@ -150,8 +150,10 @@ class PortOwner:
                 with contextlib.suppress(OSError):  # who would have read it may be gone, too
                     print(
                         f"bus: the bridge {why}; no process parks the arm: TORQUE IS STILL ON, "
-                        "it holds its last target", file=sys.stderr, flush=True,
-                    )  # fmt: skip
+                        "it holds its last target",
+                        file=sys.stderr,
+                        flush=True,
+                    )
             self._over = True
             return
         self._told = self._told or {"bridge": why, "seen": time.monotonic()}
@@ -159,9 +161,12 @@ class PortOwner:
         self._let_go = False
         about = {**self._rescue, **self._told, "began": self._began, "bus": self._identity()}
         self._helper, self._end = child_process.start_child(
-            "real_robot.session.rescue_process", json.dumps(about), str(self._box.fd),
-            packet=PACKET, share=[self._box.fd],
-        )  # fmt: skip
+            "real_robot.session.rescue_process",
+            json.dumps(about),
+            str(self._box.fd),
+            packet=PACKET,
+            share=[self._box.fd],
+        )
         self._giver, self._heard = self._helper.pid, time.monotonic() + HELPER_S
 
     def _identity(self) -> dict[str, Any]:
@@ -346,9 +351,12 @@ def main(told: str, memory: str, end_of: str) -> int:
         clock = VirtualClock() if about["stepped"] else None
         paced = {} if clock else arms.spec(about["robot"]).paced
         driver = drivers.make(
-            about["robot"], about["where"], numbers=numbers, clock=clock,
+            about["robot"],
+            about["where"],
+            numbers=numbers,
+            clock=clock,
             **{**paced, **about["options"]},
-        )  # fmt: skip
+        )
     except (ValueError, TypeError) as error:  # an option that it does not take
         end.send(json.dumps({"refused": str(error)}).encode())
         return 2

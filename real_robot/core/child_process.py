@@ -11,11 +11,7 @@ from sims.utils import plugins, process
 
 
 def start_child(
-    module: str,
-    *arguments: str,
-    packet: int = 0,
-    terminal: bool = False,
-    share: Sequence[int] = (),
+    module: str, *arguments: str, packet: int = 0, terminal: bool = False, share: Sequence[int] = ()
 ) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """(process, our end of the socket); packets arrive whole, of ``packet`` bytes and more.
 
@@ -27,11 +23,14 @@ def start_child(
     for end in (ours, theirs) if packet else ():
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * packet)
     child = process.start_module(
-        module, *arguments, str(theirs.fileno()),
-        pass_fds=[theirs.fileno(), *share], terminal=terminal,
+        module,
+        *arguments,
+        str(theirs.fileno()),
+        pass_fds=[theirs.fileno(), *share],
+        terminal=terminal,
         keep=(plugins.VARIABLE, *(process.TERMINAL if terminal else ())),
         stdin=None if terminal else subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     theirs.close()
     return child, ours
 

@@ -219,9 +219,12 @@ class Manifest:
         if data.get("schema") != SCHEMA:
             _refuse("schema", f"{SCHEMA}, the version this program reads", data.get("schema"))
         parts = {
-            "action": ActionSpec, "limits": Limits, "start": StartSet, "reward": RewardSpec,
+            "action": ActionSpec,
+            "limits": Limits,
+            "start": StartSet,
+            "reward": RewardSpec,
             "graph": GraphSpec,
-        }  # fmt: skip
+        }
         built: dict[str, Any] = {
             name: _build(kind, data[name], name) for name, kind in parts.items() if name in data
         }

@@ -101,9 +101,13 @@ class KochDriver(ServoBus):
             raise ValueError(f"watchdog must be from 0.02 to 2.54 s, got {watchdog:g}")
         self._watchdog = round(watchdog / TICK_S)
         super().__init__(
-            port, calibration=calibration, clock=clock, period=period, patience=patience,
+            port,
+            calibration=calibration,
+            clock=clock,
+            period=period,
+            patience=patience,
             numbers=numbers,
-        )  # fmt: skip
+        )
         self._turns = np.zeros(len(self._ids), int)  # steps, that the servos count besides
         self._begun: Array | None = None  # the same, while the arm is calibrated
 

@@ -344,9 +344,7 @@ class ServoBus(ABC):
         ticks = calibration.ticks(target.qpos, target.gripper)
         self._send(ticks)
         return Sent(
-            calibration.angles(ticks),
-            calibration.opening(ticks[-1]),
-            self._clock.now_ns() * 1e-9,
+            calibration.angles(ticks), calibration.opening(ticks[-1]), self._clock.now_ns() * 1e-9
         )
 
     def close(self) -> None:

@@ -15,13 +15,7 @@ import numpy as np
 import scservo_sdk as sdk
 
 from real_robot.core.driver import Fault, RobotFault
-from real_robot.drivers.calibration import (
-    TICKS,
-    UNFINISHED,
-    UNIT,
-    Calibration,
-    JointCalibration,
-)
+from real_robot.drivers.calibration import TICKS, UNFINISHED, UNIT, Calibration, JointCalibration
 from real_robot.drivers.servo_bus import ServoBus, ServoReading, from_bytes, to_bytes
 from real_robot.drivers.servo_port import ServoPort
 from real_robot.drivers.servo_step_test import Probe, ServoSettings

@@ -23,10 +23,20 @@ import rtde_receive
 from real_robot.core.driver import Fault, RobotFault
 
 FIELDS = (
-    "timestamp", "actual_q", "actual_qd", "target_moment", "target_current", "actual_current",
-    "robot_mode", "safety_mode",
-    "runtime_state", "robot_status_bits", "safety_status_bits", "target_speed_fraction", "payload",
-)  # fmt: skip
+    "timestamp",
+    "actual_q",
+    "actual_qd",
+    "target_moment",
+    "target_current",
+    "actual_current",
+    "robot_mode",
+    "safety_mode",
+    "runtime_state",
+    "robot_status_bits",
+    "safety_status_bits",
+    "target_speed_fraction",
+    "payload",
+)
 PROGRAM = 2  # robot status bit: a program is running
 RTDE = 30004  # port
 CONNECT_S = 0.3  # s for a connection to be taken
@@ -69,9 +79,12 @@ class UrClient:
             stamp = receive.getTimestamp()
             if stamp != seen:
                 told = (
-                    receive.getActualQ(), receive.getActualQd(), receive.getTargetMoment(),
-                    receive.getTargetCurrent(), receive.getActualCurrent(),
-                )  # fmt: skip
+                    receive.getActualQ(),
+                    receive.getActualQd(),
+                    receive.getTargetMoment(),
+                    receive.getTargetCurrent(),
+                    receive.getActualCurrent(),
+                )
                 if receive.getTimestamp() == stamp:  # not torn between two packages
                     return [stamp, *told, self.state()]
             elif time.monotonic() > deadline:

@@ -44,9 +44,14 @@ ALERT = 0x80
 
 VOLTAGE, OVERHEAT, ENCODER, SHOCK, OVERLOAD = 1, 4, 8, 16, 32  # hardware errors
 RATES = (  # by the register's value
-    termios.B9600, termios.B57600, termios.B115200, termios.B1000000, termios.B2000000,
-    termios.B3000000, termios.B4000000,
-)  # fmt: skip
+    termios.B9600,
+    termios.B57600,
+    termios.B115200,
+    termios.B1000000,
+    termios.B2000000,
+    termios.B3000000,
+    termios.B4000000,
+)
 BITS = {
     "voltage": VOLTAGE,
     "overheat": OVERHEAT,
@@ -138,9 +143,16 @@ XL330 = _x_series(1200, 70, (35, 70), 53, 445, (400, 0, 1600, 180)) | {
     "present_load": Register(126, 2, 0),  # mA, of the motor
 }
 SIGNED = {
-    "homing_offset", "goal_pwm", "goal_current", "goal_velocity", "goal_position",
-    "present_pwm", "present_load", "present_velocity", "present_position",
-}  # fmt: skip
+    "homing_offset",
+    "goal_pwm",
+    "goal_current",
+    "goal_velocity",
+    "goal_position",
+    "present_pwm",
+    "present_load",
+    "present_velocity",
+    "present_position",
+}
 GOALS = ("goal_pwm", "goal_current", "goal_velocity", "goal_position")
 
 

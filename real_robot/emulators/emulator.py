@@ -128,10 +128,22 @@ class Emulator(ABC):
     def commands(self) -> dict[str, Callable[..., Any]]:
         """What the control port offers; every call holds the lock."""
         verbs = (
-            self.scene, self.reset, self.begin, self.success, self.distance, self.poses, self.state,
-            self.joints, self.hand, self.let_go, self.soften, self.block, self.traffic,
-            self.heard, self.slow,
-        )  # fmt: skip
+            self.scene,
+            self.reset,
+            self.begin,
+            self.success,
+            self.distance,
+            self.poses,
+            self.state,
+            self.joints,
+            self.hand,
+            self.let_go,
+            self.soften,
+            self.block,
+            self.traffic,
+            self.heard,
+            self.slow,
+        )
         return {verb.__name__: self._locked(verb) for verb in verbs}
 
     def _locked(self, verb: Callable[..., Any]) -> Callable[..., Any]:

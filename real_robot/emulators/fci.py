@@ -104,10 +104,16 @@ NO_GENERATOR, OTHER_CONTROLLER = 0, 3  # in the state of a robot that no program
 JOINT_IMPEDANCE = 0  # the controller that Move asks for, and its number in the state
 
 ERRORS = (
-    "joint_position_limits_violation", "cartesian_position_limits_violation",
-    "self_collision_avoidance_violation", "joint_velocity_violation",
-    "cartesian_velocity_violation", "force_control_safety_violation", "joint_reflex",
-    "cartesian_reflex", "max_goal_pose_deviation_violation", "max_path_pose_deviation_violation",
+    "joint_position_limits_violation",
+    "cartesian_position_limits_violation",
+    "self_collision_avoidance_violation",
+    "joint_velocity_violation",
+    "cartesian_velocity_violation",
+    "force_control_safety_violation",
+    "joint_reflex",
+    "cartesian_reflex",
+    "max_goal_pose_deviation_violation",
+    "max_path_pose_deviation_violation",
     "cartesian_velocity_profile_safety_violation",
     "joint_position_motion_generator_start_pose_invalid",
     "joint_motion_generator_position_limits_violation",
@@ -121,9 +127,11 @@ ERRORS = (
     "cartesian_motion_generator_acceleration_discontinuity",
     "cartesian_motion_generator_elbow_sign_inconsistent",
     "cartesian_motion_generator_start_elbow_invalid",
-    "force_controller_desired_force_tolerance_violation", "start_elbow_sign_inconsistent",
-    "communication_constraints_violation", "power_limit_violation",
-)  # fmt: skip
+    "force_controller_desired_force_tolerance_violation",
+    "start_elbow_sign_inconsistent",
+    "communication_constraints_violation",
+    "power_limit_violation",
+)
 FLAGS = 41  # errors that a state has room for; the rest do not occur in joint space
 
 
@@ -132,31 +140,67 @@ def _packed(*fields: tuple[str, str, int | tuple[int, ...]]) -> np.dtype:
 
 
 STATE = _packed(
-    ("message_id", "<u8", 1), ("O_T_EE", "<f4", 16), ("O_T_EE_d", "<f4", 16),
-    ("F_T_EE", "<f4", 16), ("EE_T_K", "<f4", 16), ("F_T_NE", "<f4", 16), ("NE_T_EE", "<f4", 16),
-    ("m_ee", "<f4", 1), ("I_ee", "<f4", 9), ("F_x_Cee", "<f4", 3),
-    ("m_load", "<f4", 1), ("I_load", "<f4", 9), ("F_x_Cload", "<f4", 3),
-    ("elbow", "<f4", 2), ("elbow_d", "<f4", 2),
-    ("tau_J", "<f4", 7), ("tau_J_d", "<f4", 7), ("dtau_J", "<f4", 7),
-    ("q", "<f4", 7), ("q_d", "<f4", 7), ("dq", "<f4", 7), ("dq_d", "<f4", 7), ("ddq_d", "<f4", 7),
-    ("joint_contact", "<f4", 7), ("cartesian_contact", "<f4", 6),
-    ("joint_collision", "<f4", 7), ("cartesian_collision", "<f4", 6),
-    ("tau_ext_hat_filtered", "<f4", 7), ("O_F_ext_hat_K", "<f4", 6), ("K_F_ext_hat_K", "<f4", 6),
-    ("O_dP_EE_d", "<f4", 6), ("O_ddP_O", "<f4", 3),
-    ("elbow_c", "<f4", 2), ("delbow_c", "<f4", 2), ("ddelbow_c", "<f4", 2),
-    ("O_T_EE_c", "<f4", 16), ("O_dP_EE_c", "<f4", 6), ("O_ddP_EE_c", "<f4", 6),
-    ("theta", "<f4", 7), ("dtheta", "<f4", 7),
-    ("accelerometer_top", "<f4", (6, 3)), ("accelerometer_bottom", "<f4", (6, 3)),
-    ("motion_generator_mode", "u1", 1), ("controller_mode", "u1", 1),
-    ("errors", "?", FLAGS), ("reflex_reason", "?", FLAGS),
-    ("robot_mode", "u1", 1), ("control_command_success_rate", "<f4", 1),
-)  # fmt: skip
+    ("message_id", "<u8", 1),
+    ("O_T_EE", "<f4", 16),
+    ("O_T_EE_d", "<f4", 16),
+    ("F_T_EE", "<f4", 16),
+    ("EE_T_K", "<f4", 16),
+    ("F_T_NE", "<f4", 16),
+    ("NE_T_EE", "<f4", 16),
+    ("m_ee", "<f4", 1),
+    ("I_ee", "<f4", 9),
+    ("F_x_Cee", "<f4", 3),
+    ("m_load", "<f4", 1),
+    ("I_load", "<f4", 9),
+    ("F_x_Cload", "<f4", 3),
+    ("elbow", "<f4", 2),
+    ("elbow_d", "<f4", 2),
+    ("tau_J", "<f4", 7),
+    ("tau_J_d", "<f4", 7),
+    ("dtau_J", "<f4", 7),
+    ("q", "<f4", 7),
+    ("q_d", "<f4", 7),
+    ("dq", "<f4", 7),
+    ("dq_d", "<f4", 7),
+    ("ddq_d", "<f4", 7),
+    ("joint_contact", "<f4", 7),
+    ("cartesian_contact", "<f4", 6),
+    ("joint_collision", "<f4", 7),
+    ("cartesian_collision", "<f4", 6),
+    ("tau_ext_hat_filtered", "<f4", 7),
+    ("O_F_ext_hat_K", "<f4", 6),
+    ("K_F_ext_hat_K", "<f4", 6),
+    ("O_dP_EE_d", "<f4", 6),
+    ("O_ddP_O", "<f4", 3),
+    ("elbow_c", "<f4", 2),
+    ("delbow_c", "<f4", 2),
+    ("ddelbow_c", "<f4", 2),
+    ("O_T_EE_c", "<f4", 16),
+    ("O_dP_EE_c", "<f4", 6),
+    ("O_ddP_EE_c", "<f4", 6),
+    ("theta", "<f4", 7),
+    ("dtheta", "<f4", 7),
+    ("accelerometer_top", "<f4", (6, 3)),
+    ("accelerometer_bottom", "<f4", (6, 3)),
+    ("motion_generator_mode", "u1", 1),
+    ("controller_mode", "u1", 1),
+    ("errors", "?", FLAGS),
+    ("reflex_reason", "?", FLAGS),
+    ("robot_mode", "u1", 1),
+    ("control_command_success_rate", "<f4", 1),
+)
 COMMAND = _packed(
-    ("message_id", "<u8", 1), ("q_c", "<f8", 7), ("dq_c", "<f8", 7), ("O_T_EE_c", "<f8", 16),
-    ("O_dP_EE_c", "<f8", 6), ("elbow_c", "<f8", 2), ("valid_elbow", "?", 1),
-    ("motion_generation_finished", "?", 1), ("tau_J_d", "<f8", 7),
+    ("message_id", "<u8", 1),
+    ("q_c", "<f8", 7),
+    ("dq_c", "<f8", 7),
+    ("O_T_EE_c", "<f8", 16),
+    ("O_dP_EE_c", "<f8", 6),
+    ("elbow_c", "<f8", 2),
+    ("valid_elbow", "?", 1),
+    ("motion_generation_finished", "?", 1),
+    ("tau_J_d", "<f8", 7),
     ("torque_command_finished", "?", 1),
-)  # fmt: skip
+)
 CONNECT = struct.Struct("<HH")  # version, UDP port
 MOVE = struct.Struct("<II6d?7d")  # controller, generator, deviations, ...
 COLLISION = struct.Struct("<52d")  # lower and upper thresholds: 28 N m, then 24 N
@@ -167,11 +211,15 @@ HAND_MOVE, HAND_GRASP = struct.Struct("<2d"), struct.Struct("<5d")
 # may be so near its end: (low, high rad, rad/s^2, rad/s) in the formula of ``fastest``.
 ENDS = np.array(
     [
-        (-2.7501, 2.7501, 6.0, 0.30), (-1.7918, 1.7918, 2.585, 0.20), (-2.9065, 2.9065, 3.5, 0.20),
-        (-3.0481, -0.1458, 4.0, 0.30), (-2.8101, 2.8101, 17.0, 0.35),
-        (0.54092, 4.5205, 5.5, 0.35), (-3.0196, 3.0196, 17.0, 0.35),
+        (-2.7501, 2.7501, 6.0, 0.30),
+        (-1.7918, 1.7918, 2.585, 0.20),
+        (-2.9065, 2.9065, 3.5, 0.20),
+        (-3.0481, -0.1458, 4.0, 0.30),
+        (-2.8101, 2.8101, 17.0, 0.35),
+        (0.54092, 4.5205, 5.5, 0.35),
+        (-3.0196, 3.0196, 17.0, 0.35),
     ]
-)  # fmt: skip
+)
 ACCELERATION, JERK = 10.0, 5000.0  # rad/s^2, rad/s^3, of every joint
 
 
@@ -196,9 +244,11 @@ def urdf(name: str = "fr3") -> str:
         low, high, braking, less = (str(value) for value in end)
         xml.SubElement(joint, "limit", effort="87", lower=low, upper=high, velocity=str(speed))
         xml.SubElement(
-            joint, "position_based_velocity_limits", deceleration_limit=braking,
+            joint,
+            "position_based_velocity_limits",
+            deceleration_limit=braking,
             velocity_offset=less,
-        )  # fmt: skip
+        )
         parent = link.body
     xml.SubElement(robot, "link", name="link8")
     _joint(robot, "joint8", "fixed", (0.0, 0.0, fr3.FLANGE), (0.0, 0.0, 0.0), parent, "link8")

@@ -30,9 +30,12 @@ HAND_CYCLES = 33  # between two states of the hand
 PATIENCE = 5.0  # s for an answer, where time waits
 SIGN = 0.02  # s between two signs of life, where it does
 SETTERS = (
-    FciCommand.SET_JOINT_IMPEDANCE, FciCommand.SET_CARTESIAN_IMPEDANCE, FciCommand.SET_EE_TO_K,
-    FciCommand.SET_NE_TO_EE, FciCommand.SET_LOAD,
-)  # fmt: skip
+    FciCommand.SET_JOINT_IMPEDANCE,
+    FciCommand.SET_CARTESIAN_IMPEDANCE,
+    FciCommand.SET_EE_TO_K,
+    FciCommand.SET_NE_TO_EE,
+    FciCommand.SET_LOAD,
+)
 
 
 class Fr3Emulator(Emulator):
@@ -252,9 +255,17 @@ class Fr3Emulator(Emulator):
     def commands(self) -> dict[str, Callable[..., Any]]:
         """The stage, and what can happen to a robot."""
         verbs = (
-            self.reflex, self.user_stop, self.guide, self.lose, self.mute, self.silence,
-            self.cut_hand, self.hang_up, self.heal, self.until,
-        )  # fmt: skip
+            self.reflex,
+            self.user_stop,
+            self.guide,
+            self.lose,
+            self.mute,
+            self.silence,
+            self.cut_hand,
+            self.hang_up,
+            self.heal,
+            self.until,
+        )
         return super().commands() | {verb.__name__: self._locked(verb) for verb in verbs}
 
     def reflex(self, error: str = "joint_reflex", manual: bool = False) -> None:

@@ -202,9 +202,17 @@ class ServoEmulator(Emulator):
     def commands(self) -> dict[str, Callable[..., Any]]:
         """The stage, and the faults of this bus."""
         verbs = (
-            self.wire, self.heal, self.breakdown, self.reboot, self.glitch, self.unplug, self.plug,
-            self.freeze, self.registers, self.register,
-        )  # fmt: skip
+            self.wire,
+            self.heal,
+            self.breakdown,
+            self.reboot,
+            self.glitch,
+            self.unplug,
+            self.plug,
+            self.freeze,
+            self.registers,
+            self.register,
+        )
         return super().commands() | {verb.__name__: self._locked(verb) for verb in verbs}
 
     def wire(self, kind: str, **options: Any) -> None:

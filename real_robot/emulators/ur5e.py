@@ -32,18 +32,32 @@ NEWER = 1e-7  # s, between two packages for which no time has passed
 VERSION = (5, 12, 4, 1101319)
 SOFTWARE = "URSoftware 5.12.4.1101319 (Sep 15 2022)"
 FORMATS = {
-    "BOOL": "?", "UINT8": "B", "UINT32": "I", "UINT64": "Q", "INT32": "i", "DOUBLE": "d",
-    "VECTOR3D": "3d", "VECTOR6D": "6d", "VECTOR6INT32": "6i", "VECTOR6UINT32": "6I",
-}  # fmt: skip
+    "BOOL": "?",
+    "UINT8": "B",
+    "UINT32": "I",
+    "UINT64": "Q",
+    "INT32": "i",
+    "DOUBLE": "d",
+    "VECTOR3D": "3d",
+    "VECTOR6D": "6d",
+    "VECTOR6INT32": "6i",
+    "VECTOR6UINT32": "6I",
+}
 INPUTS = {
-    "speed_slider_mask": "UINT32", "speed_slider_fraction": "DOUBLE",
-    "standard_digital_output_mask": "UINT8", "standard_digital_output": "UINT8",
-    "configurable_digital_output_mask": "UINT8", "configurable_digital_output": "UINT8",
-    "tool_digital_output_mask": "UINT8", "tool_digital_output": "UINT8",
-    "standard_analog_output_mask": "UINT8", "standard_analog_output_type": "UINT8",
-    "standard_analog_output_0": "DOUBLE", "standard_analog_output_1": "DOUBLE",
+    "speed_slider_mask": "UINT32",
+    "speed_slider_fraction": "DOUBLE",
+    "standard_digital_output_mask": "UINT8",
+    "standard_digital_output": "UINT8",
+    "configurable_digital_output_mask": "UINT8",
+    "configurable_digital_output": "UINT8",
+    "tool_digital_output_mask": "UINT8",
+    "tool_digital_output": "UINT8",
+    "standard_analog_output_mask": "UINT8",
+    "standard_analog_output_type": "UINT8",
+    "standard_analog_output_0": "DOUBLE",
+    "standard_analog_output_1": "DOUBLE",
     "external_force_torque": "VECTOR6D",
-}  # fmt: skip
+}
 
 
 class _Peer(Connection):
@@ -314,9 +328,12 @@ class Ur5eEmulator(Emulator):
         closed, opened = self.physics.robot.gripper_range
         here = (self.physics.qpos[-1] - closed) / (opened - closed)
         values = {
-            "POS": round(255 * (1 - float(np.clip(here, 0, 1)))), "ACT": 1, "OBJ": 0,
-            "PRE": round(self._jaw), **self.gripper_status,
-        }  # fmt: skip
+            "POS": round(255 * (1 - float(np.clip(here, 0, 1)))),
+            "ACT": 1,
+            "OBJ": 0,
+            "PRE": round(self._jaw),
+            **self.gripper_status,
+        }
         name = words[1] if len(words) > 1 else ""
         return f"{name} {values.get(name, 0)}"
 
@@ -329,9 +346,18 @@ class Ur5eEmulator(Emulator):
     def commands(self) -> dict[str, Callable[..., Any]]:
         """The stage, and what can happen to a controller."""
         verbs = (
-            self.protective_stop, self.emergency_stop, self.release, self.pendant, self.mute,
-            self.silence, self.cut_gripper, self.slide, self.hang_up, self.heal, self.until,
-        )  # fmt: skip
+            self.protective_stop,
+            self.emergency_stop,
+            self.release,
+            self.pendant,
+            self.mute,
+            self.silence,
+            self.cut_gripper,
+            self.slide,
+            self.hang_up,
+            self.heal,
+            self.until,
+        )
         return super().commands() | {verb.__name__: self._locked(verb) for verb in verbs}
 
     def protective_stop(self) -> None:

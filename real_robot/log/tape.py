@@ -119,9 +119,18 @@ class TapedObject:
 
 
 DRIVER = (
-    "describe", "connect", "identify", "enable", "read", "send", "hold", "last_target", "relax",
-    "clear_fault", "close",
-)  # fmt: skip
+    "describe",
+    "connect",
+    "identify",
+    "enable",
+    "read",
+    "send",
+    "hold",
+    "last_target",
+    "relax",
+    "clear_fault",
+    "close",
+)
 CALLS = {  # what can answer differently another time
     "clock": ("now_ns", "sleep_until_ns"),
     "driver": DRIVER,

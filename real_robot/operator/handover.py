@@ -63,8 +63,11 @@ class ToolJog:
         model, robot = task.spec().compile(), robot_of(task)
         arm = ArmLayout(model, robot)
         self._model, self._data, self._qpos, self._dofs = (
-            model, mujoco.MjData(model), arm.qpos, arm.qvel,
-        )  # fmt: skip
+            model,
+            mujoco.MjData(model),
+            arm.qpos,
+            arm.qvel,
+        )
         self._site = model.site(robot.tool_site).id
         self._fastest = robot.velocity_limit
 

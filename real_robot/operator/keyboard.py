@@ -18,9 +18,13 @@ from real_robot.operator.handover import OperatorInput
 HELD = 0.15  # s that a key counts for; terminals repeat 25 to 30 times a second
 TOOL, JOINT = 0.08, 0.4  # m/s, rad/s
 WAYS = {  # x is away from the arm's base, y to its left
-    "up": (1, 0, 0), "down": (-1, 0, 0), "left": (0, 1, 0), "right": (0, -1, 0),
-    "u": (0, 0, 1), "j": (0, 0, -1),
-}  # fmt: skip
+    "up": (1, 0, 0),
+    "down": (-1, 0, 0),
+    "left": (0, 1, 0),
+    "right": (0, -1, 0),
+    "u": (0, 0, 1),
+    "j": (0, 0, -1),
+}
 TURNS = {"left": 1.0, "right": -1.0, "up": 1.0, "down": -1.0}
 GRIPS = {"o": 1.0, "c": 0.0}
 HELP = "arrows u j: jog · 0: tool, 1-{n}: a joint · o c: gripper · t: take, give back · y n x: ends"

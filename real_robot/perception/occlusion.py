@@ -40,10 +40,12 @@ class OcclusionBound:
         body = model.geom_bodyid
         # The base stands still, and so does what is bolted to it.
         self._mine = [
-            g for g in solid
-            if model.body_rootid[body[g]] == root and model.body_weldid[body[g]] != 0
+            g
+            for g in solid
+            if model.body_rootid[body[g]] == root
+            and model.body_weldid[body[g]] != 0
             and model.body_weldid[body[g]] != model.body_weldid[root]
-        ]  # fmt: skip
+        ]
         self._loose: dict[str, tuple[int, list[int]]] = {}  # address in qpos, geoms
         for name, (label, _) in pose_slots(model, task, robot).items():
             at = model.body(label)

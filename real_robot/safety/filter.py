@@ -134,9 +134,14 @@ class SafetyFilter:
         velocity = _smaller_limits("velocity", robot.velocity, limits.velocity)
         window = _smaller_limits("lag", np.full(n, lag), limits.lag)
         for name, value in {
-            "margin": margin, "max_age": max_age, "max_wish_age": max_wish_age,
-            "patience": patience, "handover": handover, "stall": stall, "leaning": leaning,
-        }.items():  # fmt: skip
+            "margin": margin,
+            "max_age": max_age,
+            "max_wish_age": max_wish_age,
+            "patience": patience,
+            "handover": handover,
+            "stall": stall,
+            "leaning": leaning,
+        }.items():
             if not 0 < value < np.inf:
                 raise ValueError(f"{name} must be above 0 and finite, got {value}")
         if not 0 <= smoothing < np.inf:

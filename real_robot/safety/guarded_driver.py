@@ -125,9 +125,13 @@ class GuardedDriver:
     def _send(self, filtered: Target, memory: FilterMemory) -> None:
         command, stop = memory.command, self.safety.shaping
         target = MovingTarget(
-            filtered.qpos, filtered.gripper, command.qvel, command.qacc, stop.acceleration,
+            filtered.qpos,
+            filtered.gripper,
+            command.qvel,
+            command.qacc,
+            stop.acceleration,
             stop.jerk,
-        )  # fmt: skip
+        )
         self.sent = self.driver.send(target)
         self.memory = memory
         if why := target_change_text(self.sent, target, self.safety.joints):

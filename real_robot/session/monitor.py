@@ -59,10 +59,17 @@ class Monitor:
         """A new run; figures count from here. The terminal is the monitor's from here on."""
         self._clear()
         self.note(
-            joints=robot.joints, range=robot.position.tolist(), episode=episode, episodes=episodes,
-            successes=successes, ages={}, limited={}, dial=self._dial, device=self._device,
+            joints=robot.joints,
+            range=robot.position.tolist(),
+            episode=episode,
+            episodes=episodes,
+            successes=successes,
+            ages={},
+            limited={},
+            dial=self._dial,
+            device=self._device,
             refused="",
-        )  # fmt: skip
+        )
         self._ask(show=True)
 
     @property

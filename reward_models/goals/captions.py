@@ -137,9 +137,11 @@ def _conjunction_atoms(formula: Formula) -> tuple[Atom, ...]:
     parts = parts_of(formula, "and")
     if all(isinstance(part, Atom) for part in parts):
         return tuple(dict.fromkeys(part for part in parts if isinstance(part, Atom)))
-    raise ValueError(f"captions express a sequence of relations, not {formula}: expected atoms "
-                     "joined by 'and' inside 'then', reached at the end, and 'never' constraints; "
-                     "use --reward offline")  # fmt: skip
+    raise ValueError(
+        f"captions express a sequence of relations, not {formula}: expected atoms "
+        "joined by 'and' inside 'then', reached at the end, and 'never' constraints; "
+        "use --reward offline"
+    )
 
 
 def _names(entity: CardEntity, card: TaskCard) -> tuple[str, ...]:

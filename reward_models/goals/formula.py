@@ -51,8 +51,13 @@ OPERATORS: dict[str, OperatorRule] = {
 }
 # Choices made at the first step, and how many entities each needs.
 CHOICES = {
-    "nearest": 3, "farthest": 3, "leftmost": 2, "rightmost": 2, "frontmost": 2, "rearmost": 2,
-}  # fmt: skip
+    "nearest": 3,
+    "farthest": 3,
+    "leftmost": 2,
+    "rightmost": 2,
+    "frontmost": 2,
+    "rearmost": 2,
+}
 # Units that a number may be written in, and what one of each is in SI.
 UNITS: dict[str, dict[str, float]] = {
     "m": {"m": 1.0, "cm": 0.01, "mm": 0.001},

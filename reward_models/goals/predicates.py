@@ -96,8 +96,16 @@ class Predicate:
 
 
 # What brings a predicate about, and the time s that an episode gives it; bodies have their task's.
-BY = {"go": 2.5, "push": 4.0, "slide": 4.0, "press": 4.0, "lift": 4.0, "put": 6.0, "insert": 8.0,
-      "act": 0.0}  # fmt: skip
+BY = {
+    "go": 2.5,
+    "push": 4.0,
+    "slide": 4.0,
+    "press": 4.0,
+    "lift": 4.0,
+    "put": 6.0,
+    "insert": 8.0,
+    "act": 0.0,
+}
 
 
 def role(entity: CardEntity) -> str:
@@ -138,8 +146,11 @@ def _fits(*names: str) -> frozenset[str]:
 
 
 _MOVER, _THING, _OBJECT, _BODY = (
-    _fits("gripper", "thing"), _fits("thing"), _fits("object"), _fits("body"),
-)  # fmt: skip
+    _fits("gripper", "thing"),
+    _fits("thing"),
+    _fits("object"),
+    _fits("body"),
+)
 _HAND, _ANY = _fits("gripper"), _fits("gripper", "object")
 _ACTOR = _fits("gripper", "thing", "body")
 
@@ -208,9 +219,15 @@ def _on_side(name: str, words: str, far_in: str, aim: str) -> Predicate:
     """A part of the table's area: the outermost ``share`` of it to one side."""
     share = Number("share", "1", THIRD, high=1.0, said="least")
     return Predicate(
-        name, (_MOVER,), f"{{subject}} is {words} of the table", (share,),
-        margin=(far_in,), aim=aim, level=True, seen="asked",
-    )  # fmt: skip
+        name,
+        (_MOVER,),
+        f"{{subject}} is {words} of the table",
+        (share,),
+        margin=(far_in,),
+        aim=aim,
+        level=True,
+        seen="asked",
+    )
 
 
 _ACROSS_X, _ACROSS_Y = "{a}[0] - {b}[0]", "{a}[1] - {b}[1]"
@@ -262,10 +279,7 @@ PREDICATES: dict[str, Predicate] = {
                 "{s} stays over {o}",
                 "{s} is positioned above {o}",
             ),
-            margin=(
-                "{tolerance} - abs({a.foot} - {b.top} - {height})",
-                f"{{over}} - {_OFF}",
-            ),
+            margin=("{tolerance} - abs({a.foot} - {b.top} - {height})", f"{{over}} - {_OFF}"),
             aim="vec({b}[0] - {a}[0], {b}[1] - {a}[1], {b.top} + {height} - {a.foot})",
             by="lift",
         ),
@@ -274,10 +288,7 @@ PREDICATES: dict[str, Predicate] = {
             (_MOVER, _OBJECT),
             "{subject} is below {object}",
             _HEIGHTS,
-            margin=(
-                "{tolerance} - abs({b.foot} - {a.top} - {height})",
-                f"{{over}} - {_OFF}",
-            ),
+            margin=("{tolerance} - abs({b.foot} - {a.top} - {height})", f"{{over}} - {_OFF}"),
             aim="vec({b}[0] - {a}[0], {b}[1] - {a}[1], {b.foot} - {height} - {a.top})",
             by="lift",
         ),
@@ -695,10 +706,7 @@ PREDICATES: dict[str, Predicate] = {
         _act("back_flip", "does a back flip"),
         _act("wave", "waves a leg", Number("swings", "1", 3, low=1, high=100, said="least")),
         _act(
-            "lie_down",
-            "lies down",
-            Number("cosine", "1", -0.9, low=-1.0, high=1.0),
-            *_speed(0.3),
+            "lie_down", "lies down", Number("cosine", "1", -0.9, low=-1.0, high=1.0), *_speed(0.3)
         ),
         _act("stand_up", "stands up", Number("height", "m", 1.2), *_speed(0.5)),
         _act("kneel", "kneels", *_speed(0.5)),

@@ -13,10 +13,24 @@ from reward_models.goals.predicates import GRIPPER, PREDICATES, Number, Predicat
 
 SHAPES = (
     # Forms of a goal by the atoms they take: a of what is to be brought about, g of the gripper.
-    "a", "a", "a", "a", "hold(a)", "then(a, a)", "then(a, g)", "then(g, a)", "then(g, a, g)",
-    "and(a, never(g))", "and(a, always(slower))", "and(a, g)", "or(a, a)", "within(a)",
-    "while(a, not(g))", "until(not(g), a)", "and(once(g), once(a))",
-)  # fmt: skip
+    "a",
+    "a",
+    "a",
+    "a",
+    "hold(a)",
+    "then(a, a)",
+    "then(a, g)",
+    "then(g, a)",
+    "then(g, a, g)",
+    "and(a, never(g))",
+    "and(a, always(slower))",
+    "and(a, g)",
+    "or(a, a)",
+    "within(a)",
+    "while(a, not(g))",
+    "until(not(g), a)",
+    "and(once(g), once(a))",
+)
 SAID = 0.5  # of the numbers that have a default, the share that is drawn all the same
 STRETCH = (0.6, 1.5)  # times the default
 MOST = 0.95  # of the highest that a number may be

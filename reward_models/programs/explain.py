@@ -11,16 +11,29 @@ from reward_models.programs.units import spell_unit
 _AXES = ("x", "y", "z")
 _LONG = 400  # characters of one reading; beyond it the source says it better
 _SAYS = {
-    "norm": "the length of {0}", "sum": "the sum of {0}", "mean": "the mean of {0}",
-    "min": "the least of {0}", "max": "the largest of {0}", "square": "{0} squared",
-    "sqrt": "the root of {0}", "abs": "the size of {0}", "exp": "e to the power {0}",
-    "tanh": "{0} saturated at 1", "sigmoid": "{0} squashed into 0 to 1",
-    "maximum": "the larger of {0} and {1}", "minimum": "the smaller of {0} and {1}",
-    "clip": "{0} held within {1} to {2}", "where": "{1} where {0}, else {2}",
-    "so_far": "the best so far of ({0})", "number": "{0}", "hypot": "the length of ({0}, {1})",
-    "logical_not": "not ({0})", "negative": "minus {0}",
-    "all": "every one of {0}", "any": "any of {0}",
-}  # fmt: skip
+    "norm": "the length of {0}",
+    "sum": "the sum of {0}",
+    "mean": "the mean of {0}",
+    "min": "the least of {0}",
+    "max": "the largest of {0}",
+    "square": "{0} squared",
+    "sqrt": "the root of {0}",
+    "abs": "the size of {0}",
+    "exp": "e to the power {0}",
+    "tanh": "{0} saturated at 1",
+    "sigmoid": "{0} squashed into 0 to 1",
+    "maximum": "the larger of {0} and {1}",
+    "minimum": "the smaller of {0} and {1}",
+    "clip": "{0} held within {1} to {2}",
+    "where": "{1} where {0}, else {2}",
+    "so_far": "the best so far of ({0})",
+    "number": "{0}",
+    "hypot": "the length of ({0}, {1})",
+    "logical_not": "not ({0})",
+    "negative": "minus {0}",
+    "all": "every one of {0}",
+    "any": "any of {0}",
+}
 
 
 def explain(program: Program) -> str:

@@ -57,21 +57,47 @@ _BINARY = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod, ast.Pow, ast.BitAnd, as
 _UNARY = (ast.USub, ast.UAdd, ast.Invert)
 _COMPARE = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _NOT_WORDS = {
-    ast.IfExp: "a conditional expression", ast.BoolOp: "'and' / 'or'", ast.Lambda: "a lambda",
-    ast.ListComp: "a comprehension", ast.SetComp: "a comprehension",
-    ast.DictComp: "a comprehension", ast.GeneratorExp: "a generator", ast.NamedExpr: "':='",
-    ast.List: "a list", ast.Tuple: "a tuple", ast.Set: "a set", ast.Dict: "a dictionary",
-    ast.Starred: "'*'", ast.Await: "'await'", ast.Yield: "'yield'", ast.YieldFrom: "'yield'",
+    ast.IfExp: "a conditional expression",
+    ast.BoolOp: "'and' / 'or'",
+    ast.Lambda: "a lambda",
+    ast.ListComp: "a comprehension",
+    ast.SetComp: "a comprehension",
+    ast.DictComp: "a comprehension",
+    ast.GeneratorExp: "a generator",
+    ast.NamedExpr: "':='",
+    ast.List: "a list",
+    ast.Tuple: "a tuple",
+    ast.Set: "a set",
+    ast.Dict: "a dictionary",
+    ast.Starred: "'*'",
+    ast.Await: "'await'",
+    ast.Yield: "'yield'",
+    ast.YieldFrom: "'yield'",
     ast.Slice: "a slice",
-}  # fmt: skip
+}
 _STATEMENTS = {
-    ast.For: "a loop", ast.AsyncFor: "a loop", ast.While: "a loop", ast.If: "'if'",
-    ast.With: "'with'", ast.AsyncWith: "'with'", ast.Try: "'try'", ast.TryStar: "'try'",
-    ast.Raise: "'raise'", ast.Assert: "'assert'", ast.Delete: "'del'", ast.Global: "'global'",
-    ast.Nonlocal: "'nonlocal'", ast.ClassDef: "a class", ast.FunctionDef: "an inner function",
-    ast.AsyncFunctionDef: "an inner function", ast.Match: "'match'", ast.Pass: "'pass'",
-    ast.Break: "'break'", ast.Continue: "'continue'", ast.Expr: "an expression without effect",
-}  # fmt: skip
+    ast.For: "a loop",
+    ast.AsyncFor: "a loop",
+    ast.While: "a loop",
+    ast.If: "'if'",
+    ast.With: "'with'",
+    ast.AsyncWith: "'with'",
+    ast.Try: "'try'",
+    ast.TryStar: "'try'",
+    ast.Raise: "'raise'",
+    ast.Assert: "'assert'",
+    ast.Delete: "'del'",
+    ast.Global: "'global'",
+    ast.Nonlocal: "'nonlocal'",
+    ast.ClassDef: "a class",
+    ast.FunctionDef: "an inner function",
+    ast.AsyncFunctionDef: "an inner function",
+    ast.Match: "'match'",
+    ast.Pass: "'pass'",
+    ast.Break: "'break'",
+    ast.Continue: "'continue'",
+    ast.Expr: "an expression without effect",
+}
 _HINTS = {
     ast.IfExp: "write where(condition, a, b)",
     ast.BoolOp: "join conditions with & and |, each in brackets",
@@ -247,8 +273,9 @@ def _body(function: ast.FunctionDef, reader: ProgramReader) -> None:
                 reader.refuse("statement", "an expression without effect", line)
         else:
             what = _STATEMENTS.get(type(line), f"'{type(line).__name__.lower()}'")
-            reader.refuse("statement", f"{what} is not part of the language", line,
-                          _HINTS.get(type(line), ""))  # fmt: skip
+            reader.refuse(
+                "statement", f"{what} is not part of the language", line, _HINTS.get(type(line), "")
+            )
     _return(last, reader)
 
 
@@ -260,8 +287,12 @@ def _target(line: ast.Assign, arguments: set[str], reader: ProgramReader) -> set
     elif target.id in RESERVED:
         reader.refuse("target", f"{target.id!r} is a reserved name", line)
     elif target.id in arguments:
-        reader.refuse("target", f"{target.id!r} is a signal and cannot be reassigned", line,
-                      "take another name")  # fmt: skip
+        reader.refuse(
+            "target",
+            f"{target.id!r} is a signal and cannot be reassigned",
+            line,
+            "take another name",
+        )
     elif target.id.startswith("_"):
         reader.refuse("target", f"a name must not begin with '_': {target.id!r}", line)
     else:
@@ -295,8 +326,9 @@ def _return(last: ast.stmt, reader: ProgramReader) -> None:
         reader.refuse("import", "imports are not allowed", last)
     elif isinstance(last, tuple(_STATEMENTS)) and not isinstance(last, ast.Expr | ast.Pass):
         what = _STATEMENTS[type(last)]
-        reader.refuse("statement", f"{what} is not part of the language", last,
-                      _HINTS.get(type(last), ""))  # fmt: skip
+        reader.refuse(
+            "statement", f"{what} is not part of the language", last, _HINTS.get(type(last), "")
+        )
     elif isinstance(last, ast.Expr):
         _expression(last.value, reader)
         reader.refuse("return", "the program must end by returning its components", last, hint)
@@ -356,8 +388,9 @@ def _expression(node: ast.expr, reader: ProgramReader) -> None:
         _call(node, reader)
     else:
         what = _NOT_WORDS.get(type(node), type(node).__name__)
-        reader.refuse("expression", f"{what} is not part of the language", node,
-                      _HINTS.get(type(node), ""))  # fmt: skip
+        reader.refuse(
+            "expression", f"{what} is not part of the language", node, _HINTS.get(type(node), "")
+        )
 
 
 def _constant(node: ast.Constant, reader: ProgramReader) -> None:
@@ -462,8 +495,9 @@ def _call(node: ast.Call, reader: ProgramReader) -> None:
             if not literal:
                 reader.refuse("argument", f"{keyword.arg} must be a constant", node)
         else:
-            reader.refuse("argument", f"no argument {keyword.arg!r}", node,
-                          "arguments are given by position")  # fmt: skip
+            reader.refuse(
+                "argument", f"no argument {keyword.arg!r}", node, "arguments are given by position"
+            )
 
 
 def did_you_mean(name: str, known: Any) -> str:

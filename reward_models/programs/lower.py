@@ -41,22 +41,36 @@ MAX_VECTOR = 1024
 
 # name -> (fewest, most arguments) of the functions that are neither OPS nor primitives.
 SPECIAL = {
-    "clip": (3, 3), "where": (3, 3), "dot": (2, 2), "vec": (1, 16), "power": (2, 2),
-    "so_far": (1, 1), **dict.fromkeys(REDUCTIONS, (1, 1)),
-}  # fmt: skip
+    "clip": (3, 3),
+    "where": (3, 3),
+    "dot": (2, 2),
+    "vec": (1, 16),
+    "power": (2, 2),
+    "so_far": (1, 1),
+    **dict.fromkeys(REDUCTIONS, (1, 1)),
+}
 FUNCTIONS = frozenset(OPS) | ALIASES.keys() | SPECIAL.keys() | PRIMITIVES.keys()
 PREVIOUS = "prev_"
 
 Constant = float | bool | tuple[float, ...] | tuple[bool, ...]  # a vector's numbers as a tuple
 
 _BINARY = {
-    ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.Mod: "mod",
-    ast.BitAnd: "logical_and", ast.BitOr: "logical_or",
-}  # fmt: skip
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.Mod: "mod",
+    ast.BitAnd: "logical_and",
+    ast.BitOr: "logical_or",
+}
 _COMPARE = {
-    ast.Lt: "less", ast.LtE: "less_equal", ast.Gt: "greater", ast.GtE: "greater_equal",
-    ast.Eq: "equal", ast.NotEq: "not_equal",
-}  # fmt: skip
+    ast.Lt: "less",
+    ast.LtE: "less_equal",
+    ast.Gt: "greater",
+    ast.GtE: "greater_equal",
+    ast.Eq: "equal",
+    ast.NotEq: "not_equal",
+}
 
 
 @dataclass(frozen=True)
@@ -147,8 +161,11 @@ class _Lowering:
             node = self._number(node)
             if self.nodes[node].size:
                 k = self.nodes[node].size
-                self._find("shape", f"component {key.value!r} is a vector of {k}",
-                           "one number: an element x[0], norm(x), sum(x) or mean(x)")  # fmt: skip
+                self._find(
+                    "shape",
+                    f"component {key.value!r} is a vector of {k}",
+                    "one number: an element x[0], norm(x), sum(x) or mean(x)",
+                )
             components[key.value] = node
         if errors(self.found):
             raise Refused(self.found) from None
@@ -208,16 +225,25 @@ class _Lowering:
 
     # Nodes.
     def _add(
-        self, op: str, args: tuple[int, ...], value: Any, size: int, boolean: bool, unit: Unit,
+        self,
+        op: str,
+        args: tuple[int, ...],
+        value: Any,
+        size: int,
+        boolean: bool,
+        unit: Unit,
         span: Range,
-    ) -> int:  # fmt: skip
+    ) -> int:
         key = (op, args, repr(value))  # which tells True from 1.0, and 0.0 from -0.0
         if key in self._known:
             return self._known[key]
         low, high = float(span[0]), float(span[1])
         if not (-LARGEST <= low <= high <= LARGEST):
-            raise self._stop("finite", f"a value may be as large as {max(abs(low), abs(high)):.1e}",
-                             "bound it with clip, minimum or tanh")  # fmt: skip
+            raise self._stop(
+                "finite",
+                f"a value may be as large as {max(abs(low), abs(high)):.1e}",
+                "bound it with clip, minimum or tanh",
+            )
         self.nodes.append(Node(op, args, value, size, boolean, unit, (low, high)))
         self._known[key] = len(self.nodes) - 1
         return self._known[key]
@@ -229,9 +255,16 @@ class _Lowering:
         return self._add("constant", (), value, size, boolean, None, (min(numbers), max(numbers)))
 
     def _apply(
-        self, op: str, args: tuple[int, ...], value: Any, size: int, boolean: bool, unit: Unit,
-        span: Callable[[], Range], compute: Callable[..., Any],
-    ) -> int:  # fmt: skip
+        self,
+        op: str,
+        args: tuple[int, ...],
+        value: Any,
+        size: int,
+        boolean: bool,
+        unit: Unit,
+        span: Callable[[], Range],
+        compute: Callable[..., Any],
+    ) -> int:
         """A node, or a constant where every argument is one."""
         nodes = [self.nodes[a] for a in args]
         if args and all(n.op == "constant" for n in nodes):
@@ -303,9 +336,15 @@ class _Lowering:
         if not self.nodes[node].boolean:
             return node
         return self._apply(
-            "number", (node,), None, self.nodes[node].size, False, None,
-            lambda: (0.0, 1.0), lambda condition: condition * 1.0,
-        )  # fmt: skip
+            "number",
+            (node,),
+            None,
+            self.nodes[node].size,
+            False,
+            None,
+            lambda: (0.0, 1.0),
+            lambda condition: condition * 1.0,
+        )
 
     def _together(self, what: str, nodes: list[Node]) -> int:
         """The size of an operation on these: numbers meet vectors, vectors their equals."""
@@ -319,8 +358,9 @@ class _Lowering:
         if op.takes_boolean:
             if any(not self.nodes[a].boolean for a in args):
                 hint = "join conditions in brackets: (a < b) & (c > d)"
-                raise self._stop("type", f"{op.infix or op.name} expects conditions, got numbers",
-                                 hint)  # fmt: skip
+                raise self._stop(
+                    "type", f"{op.infix or op.name} expects conditions, got numbers", hint
+                )
         else:
             args = tuple(self._number(a) for a in args)
         if op.name in ("multiply",) and args[0] == args[1]:
@@ -336,9 +376,15 @@ class _Lowering:
         if op.name == "subtract" and nodes[1].op == "constant" and nodes[1].value == 0.0:
             return args[0]  # as a gate at 0 does; the same to the last bit
         return self._apply(
-            op.name, args, None, size, op.boolean, unit,
-            lambda: op.span(*(n.span for n in nodes)), op.function,
-        )  # fmt: skip
+            op.name,
+            args,
+            None,
+            size,
+            op.boolean,
+            unit,
+            lambda: op.span(*(n.span for n in nodes)),
+            op.function,
+        )
 
     def _unit(self, op: Op, nodes: list[Node]) -> Unit:
         first = nodes[0].unit
@@ -361,8 +407,12 @@ class _Lowering:
             return units.PLAIN
         if op.unit in ("plain", "angle_out"):
             if not units.compatible(first, units.PLAIN) and op.name != "sign":
-                self._find("scale", f"{op.name} of a quantity in {units.spell_unit(first)}",
-                           "divide it by a scale of its unit", "warning")  # fmt: skip
+                self._find(
+                    "scale",
+                    f"{op.name} of a quantity in {units.spell_unit(first)}",
+                    "divide it by a scale of its unit",
+                    "warning",
+                )
             return units.ANGLE if op.unit == "angle_out" else units.PLAIN
         return first
 
@@ -371,8 +421,11 @@ class _Lowering:
         for node in nodes[1:]:
             if not units.compatible(unit, node.unit):
                 a, b = units.spell_unit(unit), units.spell_unit(node.unit)
-                raise self._stop("unit", f"{does} {_PLURAL.get(a, a)} and {_PLURAL.get(b, b)}",
-                                 "divide each by a scale of its unit first")  # fmt: skip
+                raise self._stop(
+                    "unit",
+                    f"{does} {_PLURAL.get(a, a)} and {_PLURAL.get(b, b)}",
+                    "divide each by a scale of its unit first",
+                )
             unit = units.common_unit(unit, node.unit)
         return unit
 
@@ -386,9 +439,15 @@ class _Lowering:
         if exponent == 0.5:
             return self._op(OPS["sqrt"], (base,))
         return self._apply(
-            "power", (base,), exponent, node.size, False, units.power_unit(node.unit, exponent),
-            lambda: power_span(node.span, exponent), lambda x: x**exponent,
-        )  # fmt: skip
+            "power",
+            (base,),
+            exponent,
+            node.size,
+            False,
+            units.power_unit(node.unit, exponent),
+            lambda: power_span(node.span, exponent),
+            lambda x: x**exponent,
+        )
 
     def _index(self, base: int, index: int | slice) -> int:
         node = self.nodes[base]
@@ -427,9 +486,11 @@ class _Lowering:
         if not fewest <= len(tree.args) <= most:
             expected = f"{fewest}" if fewest == most else f"{fewest} to {most}"
             shape = f"; it is {PRIMITIVES[name].signature()}" if name in PRIMITIVES else ""
-            hint = f"the larger of two numbers is {name}imum(a, b)" if name in ("max", "min") else (
-                "say axis=-1 by name" if name in REDUCTIONS else ""
-            )  # fmt: skip
+            hint = (
+                f"the larger of two numbers is {name}imum(a, b)"
+                if name in ("max", "min")
+                else ("say axis=-1 by name" if name in REDUCTIONS else "")
+            )
             raise self._stop(
                 "argument", f"{name} takes {expected} arguments, got {len(tree.args)}{shape}", hint
             )
@@ -468,8 +529,11 @@ class _Lowering:
             if keyword.arg == "axis":
                 axis = constant_of(keyword.value)
                 if axis == 0.0:
-                    raise self._stop("rows", f"{name} over axis 0, which is the batch of envs",
-                                     "use axis=-1, the vector of one env")  # fmt: skip
+                    raise self._stop(
+                        "rows",
+                        f"{name} over axis 0, which is the batch of envs",
+                        "use axis=-1, the vector of one env",
+                    )
                 if axis not in (-1.0, 1.0):
                     raise self._stop("argument", "axis must be -1, the vector of one env")
             else:
@@ -517,9 +581,15 @@ class _Lowering:
         if c > f:
             raise self._stop("argument", "clip has a lower bound above its upper bound")
         return self._apply(
-            "clip", args, None, size, False, unit,
-            lambda: (min(max(a, c), e), min(max(b, d), f)), np.clip,
-        )  # fmt: skip
+            "clip",
+            args,
+            None,
+            size,
+            False,
+            unit,
+            lambda: (min(max(a, c), e), min(max(b, d), f)),
+            np.clip,
+        )
 
     def _where(self, condition: int, a: int, b: int) -> int:
         if not self.nodes[condition].boolean:
@@ -532,9 +602,15 @@ class _Lowering:
         unit = self._alike("where chooses between", nodes[1:])
         (c, d), (e, f) = nodes[1].span, nodes[2].span
         return self._apply(
-            "where", (condition, a, b), None, size, False, unit,
-            lambda: (min(c, e), max(d, f)), np.where,
-        )  # fmt: skip
+            "where",
+            (condition, a, b),
+            None,
+            size,
+            False,
+            unit,
+            lambda: (min(c, e), max(d, f)),
+            np.where,
+        )
 
     def _vec(self, *parts: int) -> int:
         args = tuple(self._number(p) for p in parts)
@@ -544,9 +620,15 @@ class _Lowering:
         unit = self._alike("vec joins", nodes)
         span = min(n.span[0] for n in nodes), max(n.span[1] for n in nodes)
         return self._apply(
-            "vec", args, None, len(args), False, unit, lambda: span,
+            "vec",
+            args,
+            None,
+            len(args),
+            False,
+            unit,
+            lambda: span,
             lambda *x: np.stack([np.asarray(p, float).reshape(()) for p in x]),
-        )  # fmt: skip
+        )
 
     def _so_far(self, x: int) -> int:
         x = self._number(x)
@@ -574,20 +656,25 @@ class _Lowering:
             low, high = self.nodes[node].span
             widths[name] = high - low
             if low == high:
-                self._find("constant_component", f"component {name!r} is always {low:g}",
-                           severity="warning")  # fmt: skip
+                self._find(
+                    "constant_component",
+                    f"component {name!r} is always {low:g}",
+                    severity="warning",
+                )
         largest = max(widths.values())
         if largest == 0.0:
-            self._find("constant_reward", "the reward is the same everywhere",
-                       "let it depend on a signal")  # fmt: skip
+            self._find(
+                "constant_reward", "the reward is the same everywhere", "let it depend on a signal"
+            )
             return
         for name, width in widths.items():
             if 0.0 < width < 0.001 * largest:
                 self._find(
                     "dominated",
                     f"component {name!r} varies by {width:.2g}, another by {largest:.2g}",
-                    "bring their weights closer", "warning",
-                )  # fmt: skip
+                    "bring their weights closer",
+                    "warning",
+                )
 
     def _pruned(self, inputs: tuple[Input, ...], components: dict[str, int]) -> Lowered:
         """Without the nodes that no component needs."""
@@ -602,8 +689,9 @@ class _Lowering:
         for old in sorted(needed):
             node = self.nodes[old]
             args = tuple(order[a] for a in node.args)
-            nodes.append(Node(node.op, args, node.value, node.size, node.boolean, node.unit,
-                              node.span))  # fmt: skip
+            nodes.append(
+                Node(node.op, args, node.value, node.size, node.boolean, node.unit, node.span)
+            )
         opened = {
             order[node]: (name, tuple(order.get(a, -1) for a in args))
             for node, (name, args) in self.opened.items()
@@ -623,8 +711,14 @@ class _Lowering:
 _DOES = {"add": "adds", "subtract": "subtracts", "mod": "takes the remainder of"} | {
     name: "compares" for name, op in OPS.items() if op.unit == "bool" and not op.takes_boolean
 }
-_PLURAL = {"m": "metres", "rad": "radians", "s": "seconds", "kg": "kilograms", "N": "newtons",
-           "a plain number": "plain numbers"}  # fmt: skip
+_PLURAL = {
+    "m": "metres",
+    "rad": "radians",
+    "s": "seconds",
+    "kg": "kilograms",
+    "N": "newtons",
+    "a plain number": "plain numbers",
+}
 
 # Over axis 0: a value is stored as (k, rows), so that each element is contiguous.
 REDUCE: dict[str, Callable[..., np.ndarray]] = {

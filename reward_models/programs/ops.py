@@ -16,9 +16,18 @@ import numpy as np
 Range = tuple[float, float]
 # How the unit of the result follows from those of the arguments.
 UnitRule = Literal[
-    "same", "alike", "product", "quotient", "square", "root", "plain", "angle_in", "angle_out",
-    "ratio_angle", "bool",
-]  # fmt: skip
+    "same",
+    "alike",
+    "product",
+    "quotient",
+    "square",
+    "root",
+    "plain",
+    "angle_in",
+    "angle_out",
+    "ratio_angle",
+    "bool",
+]
 
 
 class OutOfDomain(ValueError):
@@ -200,10 +209,19 @@ OPS: dict[str, Op] = {
 
 # Other spellings that numpy users know.
 ALIASES = {
-    "absolute": "abs", "fabs": "abs", "amax": "max", "amin": "min", "true_divide": "divide",
-    "remainder": "mod", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
-    "fmax": "maximum", "fmin": "minimum",
-}  # fmt: skip
+    "absolute": "abs",
+    "fabs": "abs",
+    "amax": "max",
+    "amin": "min",
+    "true_divide": "divide",
+    "remainder": "mod",
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "atan2": "arctan2",
+    "fmax": "maximum",
+    "fmin": "minimum",
+}
 
 # Over the numbers of one row's vector; ``keepdims`` leaves a vector of one.
 REDUCTIONS = ("sum", "mean", "min", "max", "norm", "all", "any")

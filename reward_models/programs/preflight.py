@@ -106,8 +106,11 @@ def check(call: Call, inputs: Sequence[Input], card: TaskCard) -> list[Diagnosti
             return [found.diagnostic]
         except BaseException as error:
             if isinstance(error, ValueError) and "read-only" in str(error):
-                return [Diagnostic("mutation", "the program writes into an input",
-                                   hint="compute a new array")]  # fmt: skip
+                return [
+                    Diagnostic(
+                        "mutation", "the program writes into an input", hint="compute a new array"
+                    )
+                ]
             return [_crash(error)]
     return []
 
@@ -215,8 +218,11 @@ def _finite(call: Call, probes: Probes) -> None:
                 bad = ~np.isfinite(value)
                 if bad.any():
                     share = f"{int(bad.sum())} of {len(bad)} rows"
-                    raise _Found("not_finite", f"component {name!r} is not finite on {kind}: "
-                                 f"{share}", _example(states, bad))  # fmt: skip
+                    raise _Found(
+                        "not_finite",
+                        f"component {name!r} is not finite on {kind}: {share}",
+                        _example(states, bad),
+                    )
                 if np.abs(value).max() > LARGEST:
                     raise _Found(
                         "magnitude",
@@ -251,15 +257,22 @@ def _rows(call: Call, probes: Probes) -> None:
         def compare(rows: Array, changed: Mapping[str, Array], at: Array, how: str) -> None:
             for name, value in _answer(call, changed).items():
                 if not np.array_equal(whole[name][rows], value[at]):
-                    raise _Found("row_mixing", f"component {name!r} of one env changes {how}",
-                                 "a reward must use one env only; sum over axis -1")  # fmt: skip
+                    raise _Found(
+                        "row_mixing",
+                        f"component {name!r} of one env changes {how}",
+                        "a reward must use one env only; sum over axis -1",
+                    )
 
         order = probes.rng.permutation(ROWS)
         everyone = np.arange(ROWS)
         compare(order, {n: s[order] for n, s in states.items()}, everyone, "with its place")
         twice = np.repeat(everyone[:64], 2)
-        compare(twice, {n: s[twice] for n, s in states.items()}, np.arange(128),
-                "with the number of rows")  # fmt: skip
+        compare(
+            twice,
+            {n: s[twice] for n, s in states.items()},
+            np.arange(128),
+            "with the number of rows",
+        )
         for row in (0, 5, ROWS - 1):
             one = np.array([row])
             compare(one, {n: s[one] for n, s in states.items()}, np.array([0]), "when it is alone")
@@ -281,15 +294,21 @@ def _memory(call: Call, probes: Probes) -> None:
             )
         for component, value in result.items():
             if np.shares_memory(value, array):
-                raise _Found("aliasing", f"component {component!r} is a view of {name!r}",
-                             "return a new array")  # fmt: skip
+                raise _Found(
+                    "aliasing",
+                    f"component {component!r} is a view of {name!r}",
+                    "return a new array",
+                )
 
 
 def _varies(call: Call, probes: Probes) -> None:
     result = _answer(call, probes.typical(TYPICAL))
     if all(np.ptp(value) == 0.0 for value in result.values()):
-        raise _Found("constant_reward", "the reward is the same for all test inputs",
-                     "let it depend on a signal")  # fmt: skip
+        raise _Found(
+            "constant_reward",
+            "the reward is the same for all test inputs",
+            "let it depend on a signal",
+        )
 
 
 def _cost(call: Call, probes: Probes) -> None:

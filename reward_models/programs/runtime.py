@@ -41,14 +41,23 @@ def _so_far(x: Array, steps: int) -> Array:
 # What the printed source may call, each after a "_": functions alone, no module and no builtins.
 _FUNCTIONS: dict[str, Any] = {
     **{op.name: op.function for op in OPS.values() if not op.infix and op.name != "sigmoid"},
-    "total": np.add.reduce, "smallest": np.minimum.reduce, "largest": np.maximum.reduce,
-    "every": np.logical_and.reduce, "some": np.logical_or.reduce, "where": np.where, "vec": _vec,
-    "multiply": np.multiply, "so_far": _so_far,
-}  # fmt: skip
+    "total": np.add.reduce,
+    "smallest": np.minimum.reduce,
+    "largest": np.maximum.reduce,
+    "every": np.logical_and.reduce,
+    "some": np.logical_or.reduce,
+    "where": np.where,
+    "vec": _vec,
+    "multiply": np.multiply,
+    "so_far": _so_far,
+}
 _STANDALONE = {
-    "total": "np.add.reduce", "smallest": "np.minimum.reduce", "largest": "np.maximum.reduce",
-    "every": "np.logical_and.reduce", "some": "np.logical_or.reduce",
-}  # fmt: skip
+    "total": "np.add.reduce",
+    "smallest": "np.minimum.reduce",
+    "largest": "np.maximum.reduce",
+    "every": "np.logical_and.reduce",
+    "some": "np.logical_or.reduce",
+}
 _REDUCED = {"min": "smallest", "max": "largest", "all": "every", "any": "some"}
 
 
@@ -149,8 +158,10 @@ class Program:
             doubled.append(columns)
         values = self._run(*doubled, 1)
         # A number that depends on no signal is a number still; the others are two equal ones.
-        return {n: np.array(v[:1] if np.ndim(v) else [v], np.float64)
-                for n, v in zip(self._names, values, strict=True)}  # fmt: skip
+        return {
+            n: np.array(v[:1] if np.ndim(v) else [v], np.float64)
+            for n, v in zip(self._names, values, strict=True)
+        }
 
     def _by_columns(self, given: list[Array], steps: int, rows: int, out: Any) -> None:
         columns = rows // steps

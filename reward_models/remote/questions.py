@@ -38,8 +38,11 @@ class BadAnswer(ValueError):
 
 def comparison_messages(first: Array, second: Array, goal: str, side: int) -> list[Message]:
     """Stage 1: films (k, H, W, 3) uint8 to be described."""
-    parts = [part for number, film in ((1, first), (2, second))
-             for part in [_text(f"Film {number}:"), *_pictures(film, side)]]  # fmt: skip
+    parts = [
+        part
+        for number, film in ((1, first), (2, second))
+        for part in [_text(f"Film {number}:"), *_pictures(film, side)]
+    ]
     return _message("compare", {"pictures": parts}, goal=goal)
 
 
@@ -55,8 +58,11 @@ def rating_messages(frames: Array, goal: str, side: int) -> list[Message]:
 
 def progress_messages(start: Array, shuffled: Array, goal: str, side: int) -> list[Message]:
     """Frames (k, H, W, 3) uint8 to be told percent of, and the one of the start (H, W, 3)."""
-    parts = [part for number, picture in enumerate(_pictures(shuffled, side), 1)
-             for part in (_text(f"Picture {number}:"), picture)]  # fmt: skip
+    parts = [
+        part
+        for number, picture in enumerate(_pictures(shuffled, side), 1)
+        for part in (_text(f"Picture {number}:"), picture)
+    ]
     shown = {"start": _pictures(start[None], side), "pictures": parts}
     return _message("progress", shown, goal=goal, count=str(len(shuffled)))
 
@@ -82,8 +88,10 @@ def parse_rating(text: str) -> int | str:
     if said == UNSURE:
         return UNSURE
     if said not in [str(number) for number in range(LEAST, MOST + 1)]:
-        raise BadAnswer(f"expected ANSWER: and one whole number from {LEAST} to {MOST}, or unsure, "
-                        f"got {said[:40]!r}")  # fmt: skip
+        raise BadAnswer(
+            f"expected ANSWER: and one whole number from {LEAST} to {MOST}, or unsure, "
+            f"got {said[:40]!r}"
+        )
     return int(said)
 
 
@@ -116,8 +124,9 @@ def _answer(text: str) -> str:
     lines = [line for line in text.strip().splitlines() if line.strip()]
     found = [match[1] for line in lines if (match := _ANSWER.fullmatch(line))]
     if len(found) != 1 or not _ANSWER.fullmatch(lines[-1]):
-        raise BadAnswer("expected one line that begins with ANSWER: and is the last, got "
-                        f"{len(found)}")  # fmt: skip
+        raise BadAnswer(
+            f"expected one line that begins with ANSWER: and is the last, got {len(found)}"
+        )
     return found[0].strip().casefold()
 
 

@@ -135,8 +135,9 @@ class OpenAITransport:
         try:
             import openai
         except ModuleNotFoundError:
-            raise ModelError("model requests need the package openai: pip install "
-                             "'robo-rl[llm]'") from None  # fmt: skip
+            raise ModelError(
+                "model requests need the package openai: pip install 'robo-rl[llm]'"
+            ) from None
 
         e = self.endpoint
         key = os.environ.get(e.key_variable, "") if e.key_variable else "none"
@@ -146,8 +147,13 @@ class OpenAITransport:
             )
         with self._lock:
             connections = self._connections
-        client = openai.OpenAI(api_key=key, base_url=e.base_url, timeout=e.seconds, max_retries=0,
-                               http_client=connections)  # fmt: skip
+        client = openai.OpenAI(
+            api_key=key,
+            base_url=e.base_url,
+            timeout=e.seconds,
+            max_retries=0,
+            http_client=connections,
+        )
         try:
             said: dict[str, Any] = {e.limit: max_tokens}
             if e.temperature is not None:
@@ -219,11 +225,15 @@ class Budget:
                 if self.used_calls >= self.calls:
                     raise BudgetSpent(f"the budget of {self.calls} calls is used up")
                 if self.used_tokens + tokens > self.tokens:
-                    raise BudgetSpent(f"{self.used_tokens} of {self.tokens} tokens are used; the "
-                                      f"next call may take {tokens}")  # fmt: skip
+                    raise BudgetSpent(
+                        f"{self.used_tokens} of {self.tokens} tokens are used; the "
+                        f"next call may take {tokens}"
+                    )
                 if self.used_money + money > self.money:
-                    raise BudgetSpent(f"{self.used_money:.4f} of {self.money:g} is used; the "
-                                      f"next call may cost {money:.4f}")  # fmt: skip
+                    raise BudgetSpent(
+                        f"{self.used_money:.4f} of {self.money:g} is used; the "
+                        f"next call may cost {money:.4f}"
+                    )
                 if not self._under_way or (
                     self.used_tokens + self.held_tokens + tokens <= self.tokens
                     and self.used_money + self.held_money + money <= self.money

@@ -38,9 +38,13 @@ class Head(nn.Module):
         self.frames, self.outputs = frames, outputs
         self.scale = dim**0.5  # a unit row's coordinates are small
         self.net = nn.Sequential(
-            nn.Linear(dim * frames, hidden), nn.GELU(), nn.Dropout(0.1),
-            nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, outputs),
-        )  # fmt: skip
+            nn.Linear(dim * frames, hidden),
+            nn.GELU(),
+            nn.Dropout(0.1),
+            nn.Linear(hidden, hidden),
+            nn.GELU(),
+            nn.Linear(hidden, outputs),
+        )
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         out = self.net(self.scale * rows.flatten(1))

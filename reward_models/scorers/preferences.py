@@ -77,8 +77,9 @@ def pairs_from_ratings(films: Array, rating: Array, seed: int) -> PreferencePair
     are; those of a film that is held out are held out, too. ``rating`` (R,)."""
     rng = np.random.default_rng([seed, len(rating)])
     # What two people rated is one film.
-    _, film = np.unique(films.reshape(len(films), math.prod(films.shape[1:])), axis=0,
-                        return_inverse=True)  # fmt: skip
+    _, film = np.unique(
+        films.reshape(len(films), math.prod(films.shape[1:])), axis=0, return_inverse=True
+    )
     turn, sides = rng.permutation(len(rating))[film.ravel()], []
     held = turn % HELD == 0
     for one in range(len(rating)):

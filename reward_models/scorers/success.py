@@ -137,5 +137,9 @@ def threshold_figures(
 
 def _share(sure: Array, ids: Array) -> dict[str, float]:
     low, high = wilson(int(sure[ids].sum()), max(len(ids), 1))
-    return {"share": float(sure[ids].mean()) if len(ids) else 0.0, "low": low, "high": high,
-            "frames": len(ids)}  # fmt: skip
+    return {
+        "share": float(sure[ids].mean()) if len(ids) else 0.0,
+        "low": low,
+        "high": high,
+        "frames": len(ids),
+    }

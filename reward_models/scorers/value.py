@@ -149,8 +149,13 @@ def fit_value(
     known = model.values(episodes.rows[fit[episodes.episode]][:, None])
     low, high = (float(x) for x in np.quantile(known, QUANTILES))
     figures = {
-        "inverse": inverse, "contrast": contrast, "sentences": len(texts), "low": low, "high": high,
+        "inverse": inverse,
+        "contrast": contrast,
+        "sentences": len(texts),
+        "low": low,
+        "high": high,
         "likeness": {name: before[name] for name in ("order", "auc_of_the_end", "order_by_worth")},
-        **fitted, **progress_figures(model, episodes, test),
-    }  # fmt: skip
+        **fitted,
+        **progress_figures(model, episodes, test),
+    }
     return both, figures

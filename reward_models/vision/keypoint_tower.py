@@ -89,9 +89,11 @@ class KeypointTower(nn.Module):
         self.see_middle = Keypoints(c.joined, c, size // (2 * PATCH))
         width = 2 * c.keypoints * (2 + c.features) + c.coarse
         self.head = nn.Sequential(
-            nn.Linear(width, c.hidden), nn.BatchNorm1d(c.hidden), nn.ReLU(),
+            nn.Linear(width, c.hidden),
+            nn.BatchNorm1d(c.hidden),
+            nn.ReLU(),
             nn.Linear(c.hidden, dim),
-        )  # fmt: skip
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         fine = self.fine(patches(x))

@@ -188,11 +188,7 @@ def fold_batch_norm(tower: torch.nn.Module) -> torch.nn.Module:
     return tower
 
 
-def tokenize(
-    texts: Sequence[str],
-    context: int,
-    vocabulary: tuple[str, ...],
-) -> torch.Tensor:
+def tokenize(texts: Sequence[str], context: int, vocabulary: tuple[str, ...]) -> torch.Tensor:
     """Token ids (len(texts), context) int64; ValueError names a word outside the vocabulary."""
     out = torch.zeros(len(texts), context, dtype=torch.long)
     for row, text in enumerate(texts):

@@ -49,9 +49,13 @@ def task_prompt(card: TaskCard, goal: str) -> str:
     entities = ", ".join(f"{e.name} ({e.kind}, at {e.pose_signal})" for e in card.entities)
     text = (_PROMPTS / "task.txt").read_text(encoding="utf-8")
     return text.format(
-        task=card.task, control_dt=card.control_dt, episode_s=card.episode_s,
-        signals="\n".join(signals), entities=entities or "none", goal=goal,
-    )  # fmt: skip
+        task=card.task,
+        control_dt=card.control_dt,
+        episode_s=card.episode_s,
+        signals="\n".join(signals),
+        entities=entities or "none",
+        goal=goal,
+    )
 
 
 def program_in(answer: str) -> str:

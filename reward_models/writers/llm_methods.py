@@ -24,8 +24,13 @@ def text2reward(examples: Mapping[str, str] | None = None, shots: int = 2) -> Me
         others = {g: p for g, p in (examples or {}).items() if g != goal}
         likest = sorted(others, key=lambda g: -difflib.SequenceMatcher(a=g, b=goal).ratio())
         shown = [f"Goal: {g}\n```python\n{others[g]}```" for g in likest[:shots]]
-        return "\n".join([*(["Examples for other goals:"] if shown else []), *shown,
-                          "Write the reward program for the goal."])  # fmt: skip
+        return "\n".join(
+            [
+                *(["Examples for other goals:"] if shown else []),
+                *shown,
+                "Write the reward program for the goal.",
+            ]
+        )
 
     return ask
 

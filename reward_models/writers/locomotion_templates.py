@@ -166,10 +166,7 @@ def _pose(p: ProgramLines, card: TaskCard, n: TemplateNumbers, parts: list[str])
     away = p.let("away", " + ".join([*parts, f"above({up}, {UPRIGHT}) / 0.5"]))
     held = p.let("held", f"{away} + below({speed}, {HOLDING}) / 1.0")
     near = p.let("close", f"0.5 * near({away}, 1.0) + 0.5 * near({away}, 0.25)")
-    terms = {
-        "pose": (n.move_weight, near),
-        "still": (n.reach_weight, f"near({held}, 0.25)"),
-    }
+    terms = {"pose": (n.move_weight, near), "still": (n.reach_weight, f"near({held}, 0.25)")}
     return f"near({held}, 0.25)", held, terms
 
 

@@ -151,8 +151,14 @@ def _put(p: ProgramLines, card: TaskCard, atom: Atom, n: TemplateNumbers) -> Rea
     lying, carried = rounded(half + LYING), rounded(half + CARRIED)
     jaws = signal_of(card, "gripper")
     lies = PLACES.get(where.kind, STACKED)
-    words = {"thing": thing, "place": place, "aside": _surely_aside(where, atom), "lying": lying,
-             "rise": rounded(half + under), "under": rounded(under + LYING)}  # fmt: skip
+    words = {
+        "thing": thing,
+        "place": place,
+        "aside": _surely_aside(where, atom),
+        "lying": lying,
+        "rise": rounded(half + under),
+        "under": rounded(under + LYING),
+    }
     beside, over = (p.let("off", text.format(**words)) for text in lies)
     off = p.let("off", f"hypot({beside}, {over})")
     down = p.let("down", f"{off} <= 0.0")

@@ -55,10 +55,7 @@ class _Writer:
     def program(self) -> str:
         part = self.part(self.automaton.formula, ())
         alive = f"(1.0 - {FAILED}[0])"
-        values = {
-            "level": f"{alive} * {part.text}",
-            "there": f"{self.n.bonus!r} * {DONE}[0]",
-        }
+        values = {"level": f"{alive} * {part.text}", "there": f"{self.n.bonus!r} * {DONE}[0]"}
         slots = tuple(slot.signal for slot in self.automaton.slots)
         card = TaskCard(
             **{**vars(self.measured.card), "signals": self.measured.card.signals + slots}

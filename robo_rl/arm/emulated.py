@@ -143,10 +143,7 @@ class _InProcessEmulator:
     def driver(self) -> RobotDriver:
         emulator = self._emulator
         driver = drivers.make(
-            emulator.physics.robot.name,
-            emulator.where,
-            clock=self.clock,
-            **self._spec.unhurried,
+            emulator.physics.robot.name, emulator.where, clock=self.clock, **self._spec.unhurried
         )
         self.clock.follow(lambda: driver.bytes_written, lambda: emulator.bytes_heard)
         return driver
@@ -181,10 +178,19 @@ class _SubprocessEmulator:
     def __init__(self, task: Task[Any], spec: ArmSpec):
         self._robot, self._spec = task.robot, spec
         self._process = process.start_module(
-            "robo_rl.cli", "emulate", self._robot, "--compressed", "--host", _loopback(),
-            "--parent", str(os.getpid()), "--json",
-            keep=[VARIABLE], stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            "robo_rl.cli",
+            "emulate",
+            self._robot,
+            "--compressed",
+            "--host",
+            _loopback(),
+            "--parent",
+            str(os.getpid()),
+            "--json",
+            keep=[VARIABLE],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -204,9 +210,12 @@ class _SubprocessEmulator:
 
     def driver(self) -> RobotDriver:
         config = BusConfig(
-            robot=self._robot, where=self._where, options=dict(self._spec.unhurried),
-            deadline=UNHURRIED, patience=UNHURRIED,
-        )  # fmt: skip
+            robot=self._robot,
+            where=self._where,
+            options=dict(self._spec.unhurried),
+            deadline=UNHURRIED,
+            patience=UNHURRIED,
+        )
         driver = Bus(config, clock=self.clock)
         self.clock.follow(lambda: driver.newest)
         return driver

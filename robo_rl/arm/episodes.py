@@ -35,9 +35,13 @@ Array = np.ndarray
 
 # What a policy brings about: an episode that ends so has failed. Others nobody can judge.
 BROUGHT_ABOUT = {
-    Fault.STALL, Fault.OVERLOAD, Fault.COLLISION, Fault.TRACKING, Fault.LIMIT,
+    Fault.STALL,
+    Fault.OVERLOAD,
+    Fault.COLLISION,
+    Fault.TRACKING,
+    Fault.LIMIT,
     Fault.PROTECTIVE_STOP,
-}  # fmt: skip
+}
 ARM_SEED = 800_000_000  # scenes on the arm: disjoint from training, selection and test
 GONE = "the policy process ended between two episodes; no further episode was run"
 

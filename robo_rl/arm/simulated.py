@@ -43,9 +43,13 @@ class SimStage:
         clock = RealClock() if self.realtime else VirtualClock(1000.0)
         half = self.conditions.latency / 2
         driver = SimDriver(
-            self.task, clock=clock, command_delay=half, latency=half,
-            stiffness=self.conditions.stiffness, seed=seed,
-        )  # fmt: skip
+            self.task,
+            clock=clock,
+            command_delay=half,
+            latency=half,
+            stiffness=self.conditions.stiffness,
+            seed=seed,
+        )
         self._scene = driver.scene
         self._clock, poses = clock, driver.scene.poses
         eyes = self.conditions.perception(poses, clock, seed)

@@ -15,16 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from rich.console import Console
 from rich.prompt import Confirm, Prompt
 
-from real_robot import (
-    Clearance,
-    Ended,
-    Phase,
-    PolicyBundle,
-    PolicyProcess,
-    Rescue,
-    RunConfig,
-    arms,
-)
+from real_robot import Clearance, Ended, Phase, PolicyBundle, PolicyProcess, Rescue, RunConfig, arms
 from real_robot.core.arm_layout import robot_of
 from real_robot.core.driver import Description, RobotFault
 from real_robot.core.manifest import Manifest
@@ -55,9 +46,16 @@ ArmName = Literal[arms.ARMS]
 # Options that say nothing elsewhere: of what is emulated here, and of what is at a port or a host.
 EMULATED = ("noise", "bias", "offset", "latency", "stiffness", "rendered")
 WIRED = (
-    "clear_fault", "stiff", "control", "tags", "camera", "device", "calibration", "patience",
+    "clear_fault",
+    "stiff",
+    "control",
+    "tags",
+    "camera",
+    "device",
+    "calibration",
+    "patience",
     "silence",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -319,9 +317,14 @@ def _operators(
             return scene, live
         driver = RememberingDriver(scene.driver)
         around = DeviceContext(
-            robot=robot, clock=scene.clock, task=task, driver=driver,
-            eyes=scene.sight or scene.eyes, seed=seed, **keys,
-        )  # fmt: skip
+            robot=robot,
+            clock=scene.clock,
+            task=task,
+            driver=driver,
+            eyes=scene.sight or scene.eyes,
+            seed=seed,
+            **keys,
+        )
         return dataclasses.replace(scene, driver=driver), make(human, around, taken=alone)
 
     try:
@@ -385,9 +388,15 @@ def make_stage(
             "calibrate writes"
         )
     return ConnectedStage(
-        task, given, control=command.control, eyes=eyes, film=film, console=console,
-        silence=command.silence, **options,
-    )  # fmt: skip
+        task,
+        given,
+        control=command.control,
+        eyes=eyes,
+        film=film,
+        console=console,
+        silence=command.silence,
+        **options,
+    )
 
 
 def _changed_options(command: ArmSessionOptions, names: Sequence[str]) -> list[str]:

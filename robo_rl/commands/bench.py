@@ -51,8 +51,9 @@ def main(argv: Sequence[str]) -> int:
     if not all(s.isdecimal() for s in seeds):
         raise ValueError(f"seeds must be whole numbers, as in 0,1,2; got {command.seeds!r}")
     if not 0 < command.share <= 1 or command.jobs < 1:
-        raise ValueError(f"share must be in (0, 1] and jobs at least 1, got {command.share} and "
-                         f"{command.jobs}")  # fmt: skip
+        raise ValueError(
+            f"share must be in (0, 1] and jobs at least 1, got {command.share} and {command.jobs}"
+        )
     options = bench.Options(
         only=command.only,
         seeds=tuple(map(int, seeds)),
@@ -66,9 +67,15 @@ def main(argv: Sequence[str]) -> int:
 
     for name in names:
         results = run(
-            name, options, runs=command.runs, journal=command.journal, jobs=command.jobs,
-            again=command.again, kept=command.kept, console=Console(stderr=True),
-        )  # fmt: skip
+            name,
+            options,
+            runs=command.runs,
+            journal=command.journal,
+            jobs=command.jobs,
+            again=command.again,
+            kept=command.kept,
+            console=Console(stderr=True),
+        )
         table = results.markdown()
         if not command.kept:
             command.runs.mkdir(parents=True, exist_ok=True)

@@ -175,9 +175,13 @@ def print_results(told: dict[str, Any], console: Console) -> None:
             between = f"above {low}"
         known = found["low"] is not None or found["high"] is not None
         table.add_row(
-            name.replace("_", " "), value, between if known else "", str(found["n"]),
-            found["unit"], found["note"],
-        )  # fmt: skip
+            name.replace("_", " "),
+            value,
+            between if known else "",
+            str(found["n"]),
+            found["unit"],
+            found["note"],
+        )
     console.print(table)
     console.print(
         f"{told['samples']} samples, {told['samples_per_second']:.0f} a second, at "

@@ -85,9 +85,12 @@ def main(argv: Sequence[str]) -> int:
     path = command.resume or command.runs / (command.name or made)
     about = {
         **{k: v for k, v in dataclasses.asdict(command).items() if k not in EACH_TIME},
-        "task": task.name, "goal": manifest.metrics.get("sentence", task.goal),
-        "base_sha256": bundle.sha256, "where": arm_text(command, manifest.arm), "learner": "on-arm",
-    }  # fmt: skip
+        "task": task.name,
+        "goal": manifest.metrics.get("sentence", task.goal),
+        "base_sha256": bundle.sha256,
+        "where": arm_text(command, manifest.arm),
+        "learner": "on-arm",
+    }
     filmed = command.emulate and command.reward not in (VERDICT, "task")
     with RunDir.under_way(path, about, resume=command.resume is not None):
         (path / EPISODES).mkdir(exist_ok=True)

@@ -215,8 +215,14 @@ def preset(
     goal = goal or base.goal
     # No CLIP knows the things of a tabletop.
     told = base.formula or task == CustomTabletop.name
-    open_ = {"env_steps": ENV_STEPS, "episode_s": 0.0, "checkpoint_every": CHECKPOINT_EVERY,
-             "scattered": 0.0, "stop_at": 0.0, "reward": "offline" if told else "clip"}  # fmt: skip
+    open_ = {
+        "env_steps": ENV_STEPS,
+        "episode_s": 0.0,
+        "checkpoint_every": CHECKPOINT_EVERY,
+        "scattered": 0.0,
+        "stop_at": 0.0,
+        "reward": "offline" if told else "clip",
+    }
     reward = base.reward or open_["reward"]
     found, parts = _fitting_preset(replace(base, task=task, goal=goal, reward=reward))
     demos = getattr(base.tuning, "demos", "")

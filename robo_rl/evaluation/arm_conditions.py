@@ -33,9 +33,14 @@ class ArmConditions:
     def perception(self, poses: Poses, clock: Clock, seed: int, latency: float = 0.0) -> Perception:
         """What is perceived of the true ``poses``, ``latency`` s late."""
         return SimPerception(
-            poses, clock, noise=self.noise, bias=self.bias, offset=self.offset, latency=latency,
+            poses,
+            clock,
+            noise=self.noise,
+            bias=self.bias,
+            offset=self.offset,
+            latency=latency,
             seed=seed,
-        )  # fmt: skip
+        )
 
     def operator_view(self, poses: Poses, clock: Clock, seed: int) -> Perception | None:
         """What a person sees where perception is off for all; None: as perception does."""

@@ -54,8 +54,19 @@ def tables(report: Mapping[str, Any]) -> list[tuple[str, Row, list[Row]]]:
                 percent_text(threshold["found"]),
             ]
         )
-    head = ["reward", "AUC free", "AUC all", "AP", "tau", "nearness", "VOC", "reversed",
-            "failures", "false pos.", "found"]  # fmt: skip
+    head = [
+        "reward",
+        "AUC free",
+        "AUC all",
+        "AP",
+        "tau",
+        "nearness",
+        "VOC",
+        "reversed",
+        "failures",
+        "false pos.",
+        "found",
+    ]
     return [*found, ("ranking, order in time, threshold", head, rows)]
 
 

@@ -180,9 +180,11 @@ def _number_hints(atom: Atom, state: Formula, states: _States) -> Iterator[str]:
 
 def _with(state: Formula, atom: Atom, name: str, value: float) -> Formula:
     """The state with another number in one of its atoms."""
-    return _replaced(state, atom, Atom(atom.predicate, atom.terms, tuple(
-        (dict(atom.numbers) | {name: value}).items()
-    )))  # fmt: skip
+    return _replaced(
+        state,
+        atom,
+        Atom(atom.predicate, atom.terms, tuple((dict(atom.numbers) | {name: value}).items())),
+    )
 
 
 def _replaced(formula: Formula, old: Atom, new: Atom) -> Formula:

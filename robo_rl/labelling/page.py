@@ -177,8 +177,10 @@ def _page(asked: Sequence[tuple[int, Label]], text: str, keys: Mapping[str, str]
     questions = [{"number": n, "first": q.first, "second": q.second} for n, q in asked]
     given = {"asked": questions, "keys": keys, "fps": FPS}
     # Nothing in a script ends it but its own end: sentences are the user's.
-    told = "".join(f"const {name}={json.dumps(value).replace('<', chr(92) + 'u003c')};"
-                   for name, value in given.items())  # fmt: skip
+    told = "".join(
+        f"const {name}={json.dumps(value).replace('<', chr(92) + 'u003c')};"
+        for name, value in given.items()
+    )
     return (
         f"{head(text)}{STYLE}<p class=lead id=count></p><section><div id=films></div><div id=said>"
         f"</div><p id=error></p></section></main><script>{told}{SCRIPT}</script></html>"

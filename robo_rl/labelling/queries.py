@@ -53,8 +53,9 @@ class QueryConfig:
                 f"unknown labeller {self.by!r}; available: oracle, {', '.join(JUDGES)}"
             )
         if not 0.0 <= self.noise <= 0.5 or self.tie < 0:
-            raise ValueError(f"noise must be in [0, 0.5] and tie at least 0, got {self.noise} and "
-                             f"{self.tie}")  # fmt: skip
+            raise ValueError(
+                f"noise must be in [0, 0.5] and tie at least 0, got {self.noise} and {self.tie}"
+            )
         for f in fields(self):
             if f.type == "int" and getattr(self, f.name) < 1:
                 raise ValueError(f"{f.name} must be at least 1, got {getattr(self, f.name)}")
@@ -188,8 +189,10 @@ def query_before_training(
         if have < config.answers and config.active and pairs.enough:
             heads, _ = fit_preferences(pairs, dim, head)
     if pairs is None:
-        raise ValueError("no preference labels to fit: give --store DIR with some, or query the "
-                         "oracle (--ask.answers)")  # fmt: skip
+        raise ValueError(
+            "no preference labels to fit: give --store DIR with some, or query the "
+            "oracle (--ask.answers)"
+        )
     heads, figures = fit_preferences(pairs, dim, head)
     ids = np.flatnonzero(test[seen.episode])
     worth = np.mean([np.tanh(h.values(seen.rows[ids][:, None])) for h in heads], axis=0)

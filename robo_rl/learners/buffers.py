@@ -7,11 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from stable_baselines3.common.buffers import (
-    NStepReplayBuffer,
-    ReplayBuffer,
-    RolloutBuffer,
-)
+from stable_baselines3.common.buffers import NStepReplayBuffer, ReplayBuffer, RolloutBuffer
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 

@@ -16,9 +16,14 @@ if TYPE_CHECKING:
 
 # Settings of the loop that it does not have.
 OF_STEPS = (
-    "entropy_init", "target_entropy", "actor_every", "noise_s", "clone_updates", "guided_noise",
+    "entropy_init",
+    "target_entropy",
+    "actor_every",
+    "noise_s",
+    "clone_updates",
+    "guided_noise",
     "hindsight",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,9 +35,13 @@ class EpisodeTransitions:
             reward = reward + on * discount * self.reward[end]
             discount = np.where(on, gamma * discount, discount)
         columns = (
-            self.obs[at], self.action[at], self.next_obs[end], self.done[end, None],
-            reward[:, None], discount[:, None],
-        )  # fmt: skip
+            self.obs[at],
+            self.action[at],
+            self.next_obs[end],
+            self.done[end, None],
+            reward[:, None],
+            discount[:, None],
+        )
         return ReplayBufferSamples(
             *(torch.as_tensor(c, dtype=torch.float32, device=device) for c in columns)
         )

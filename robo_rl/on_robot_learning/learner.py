@@ -143,9 +143,12 @@ class ArmLearner:
         )  # refuses before anything takes time
         env = BatchEnv(self.task, NUM_ENVS, seed=self.config.seed)
         tuning = ResidualEnsembleConfig(
-            base=str(folder / BASE), num_envs=NUM_ENVS, scale=self.config.scale,
-            learning_rate=LEARNING_RATE, critic_updates=CRITIC_ALONE,
-        )  # fmt: skip
+            base=str(folder / BASE),
+            num_envs=NUM_ENVS,
+            scale=self.config.scale,
+            learning_rate=LEARNING_RATE,
+            critic_updates=CRITIC_ALONE,
+        )
         self.learner = make_learner(tuning, env, seed=self.config.seed)
         algorithm: Any = self.learner.algorithm
         algorithm.set_logger(Logger(None, []))

@@ -89,9 +89,11 @@ def _numbers(
         for name, part in (("first", success[:WINDOW]), ("last", success[-WINDOW:])):
             low, high = wilson(int(part.sum()), len(part))
             cells.append(
-                (f"{who}, {name} {len(part)} episodes",
-                 f"{100 * part.mean():.0f} % ({100 * low:.0f}-{100 * high:.0f})")
-            )  # fmt: skip
+                (
+                    f"{who}, {name} {len(part)} episodes",
+                    f"{100 * part.mean():.0f} % ({100 * low:.0f}-{100 * high:.0f})",
+                )
+            )
     cells.append(("stopped by the safety filter", f"{int(np.nansum(rows['stopped']))} episodes"))
     if config.reward != VERDICT:
         cells.append(

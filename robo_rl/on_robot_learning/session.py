@@ -53,10 +53,13 @@ class OnRobotSession:
     def _begin(self) -> subprocess.Popen[Any]:
         with open(self.folder / LOG, "ab") as log:
             return process.start_module(
-                "robo_rl.on_robot_learning.learner", str(self.folder.absolute()),
-                stdin=subprocess.PIPE, stdout=log, stderr=log,
+                "robo_rl.on_robot_learning.learner",
+                str(self.folder.absolute()),
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
                 keep=(plugins.VARIABLE, *process.DRAWING, "ROBO_RL_CACHE", "XDG_CACHE_HOME"),
-            )  # fmt: skip
+            )
 
     def status_of(self, index: int) -> LearnerStatus:
         """How far the learner is, before episode ``index``; before the first one it is waited for.

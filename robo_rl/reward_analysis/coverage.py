@@ -124,8 +124,17 @@ def concatenate_coverage(parts: list[Coverage]) -> Coverage:
     def beside(name: str) -> Array:
         return np.concatenate([getattr(p, name) for p in parts], axis=1)
 
-    arrays = ("states", "obs", "action", "valid", "terminated", "last", "success", "dense",
-              "distance")  # fmt: skip
+    arrays = (
+        "states",
+        "obs",
+        "action",
+        "valid",
+        "terminated",
+        "last",
+        "success",
+        "dense",
+        "distance",
+    )
     signals = {
         name: np.concatenate([p.signals[name] for p in parts], axis=1) for name in parts[0].signals
     }

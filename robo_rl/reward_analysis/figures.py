@@ -158,7 +158,7 @@ def reward_distances(
             for kind, parts in found.items()
         }
         for i, name in enumerate(names)
-    }  # fmt: skip
+    }
 
 
 def value_order(judged: JudgedReward, paid: Array, cover: Coverage) -> Figures:

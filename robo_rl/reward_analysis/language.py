@@ -72,16 +72,14 @@ def language_figures(
         "chance": float(truth.mean()),
         "auc_median": or_none(np.nanmedian(areas)),
         "auc_least": or_none(np.nanmin(areas)),
-        "matrix": [
-            [float(row[ends.meant == key].mean()) for row in by_text[made]] for key in keys
-        ],
+        "matrix": [[float(row[ends.meant == key].mean()) for row in by_text[made]] for key in keys],
         "paraphrases": {
             "said": len(others),
             "understood": len(same),
             "spread": float(alike.std(axis=0).mean() / max(own.std(), 1e-9)),
         },
         "opposite": None,
-    }  # fmt: skip
+    }
     holds = ends.truth[keys.index(goal.key)]
     if other is not None and np.isfinite(paid[-1]).all() and holds.any():
         more = (own - paid[-1])[holds]
@@ -111,9 +109,14 @@ def episode_ends(
     for number, key in enumerate(keys):
         rng, own = np.random.default_rng(number), replace(task, goal=key)
         parts.append(
-            play_actor(own, EXPERT, lambda env, obs, own=own, rng=rng: own.expert(env.views, rng),
-                   EACH, COVER_SEED + 1000 + number)
-        )  # fmt: skip
+            play_actor(
+                own,
+                EXPERT,
+                lambda env, obs, own=own, rng=rng: own.expert(env.views, rng),
+                EACH,
+                COVER_SEED + 1000 + number,
+            )
+        )
     cover = concatenate_coverage(parts)
     columns = np.arange(len(cover.who))
     way = forward(columns, np.ones_like(columns), cover.length - 1)

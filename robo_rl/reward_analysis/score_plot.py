@@ -52,8 +52,10 @@ def write_plot(path: Path, rows: Sequence[PlotRow]) -> None:
         curve.set_title(_title(row.figures), fontsize=8, loc="left")
         curve.tick_params(labelsize=7)
         curve.grid(alpha=0.25)
-        places = (("lowest", low, LOW, np.argmin(score), row.lowest),
-                  ("highest", high, HIGH, np.argmax(score), row.highest))  # fmt: skip
+        places = (
+            ("lowest", low, LOW, np.argmin(score), row.lowest),
+            ("highest", high, HIGH, np.argmax(score), row.highest),
+        )
         for name, axis, colour, i, picture in places:
             curve.plot(at[i], score[i], "o", color=colour, ms=6)
             axis.imshow(picture)

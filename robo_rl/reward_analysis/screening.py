@@ -52,8 +52,9 @@ def archive_episodes(task: Task[Any]) -> tuple[ArchiveEpisodes, Array]:
         action[loose] += rng.normal(0.0, NOISE, (int(loose.sum()), env.act_dim))
         stopped |= (kind == "short") & (env.distance() <= share * begun)
         action[stopped | (kind == "still")] = 0.0
-        action[kind == "random"] = rng.uniform(-1.0, 1.0, (int((kind == "random").sum()),
-                                                           env.act_dim))  # fmt: skip
+        action[kind == "random"] = rng.uniform(
+            -1.0, 1.0, (int((kind == "random").sum()), env.act_dim)
+        )
         swing = kind == "swing"
         action[swing] = side[swing] * np.sign(np.sin(2 * np.pi * (step + 0.5) / PERIOD))
         action = np.clip(action, -1.0, 1.0)

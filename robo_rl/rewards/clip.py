@@ -44,10 +44,20 @@ SCALED_ABROAD = 512  # and in somebody else's env, which may be slow
 
 # What else a caption can be held against: its opposite, on the same object.
 OPPOSITE = {
-    "touch": "far", "above": "far", "left_of": "right_of", "right_of": "left_of",
-    "far": "touch", "next_to": "far", "on": "far", "inside": "far", "inserted": "far",
-    "open": "closed", "closed": "open", "grasped": "released", "lifted": "released",
-}  # fmt: skip
+    "touch": "far",
+    "above": "far",
+    "left_of": "right_of",
+    "right_of": "left_of",
+    "far": "touch",
+    "next_to": "far",
+    "on": "far",
+    "inside": "far",
+    "inserted": "far",
+    "open": "closed",
+    "closed": "open",
+    "grasped": "released",
+    "lifted": "released",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,9 +268,12 @@ def scores(
 
     config = asked.settings
     options: dict[str, Any] = {
-        "formula": config.formula, "alpha": config.alpha, "scale": encoder.scale,
-        "bias": encoder.bias, "term": _term(asked),
-    }  # fmt: skip
+        "formula": config.formula,
+        "alpha": config.alpha,
+        "scale": encoder.scale,
+        "bias": encoder.bias,
+        "term": _term(asked),
+    }
     views, costs = [], []
     for one in _each_camera(asked, encoder):
         embedder, seen, made = _embedder(asked, one)
@@ -393,8 +406,9 @@ def select_training_scene(
                 f"{option} embedded:FILE.safetensors"
             )
     if camera and camera not in known:
-        raise ValueError(f"of {task.name} this CLIP knows the cameras {', '.join(known)}, "
-                         f"not {camera!r}")  # fmt: skip
+        raise ValueError(
+            f"of {task.name} this CLIP knows the cameras {', '.join(known)}, not {camera!r}"
+        )
     encoder.camera = camera or known[0]
 
 

@@ -53,10 +53,15 @@ def build(asked: RewardRequest) -> BuiltReward:
         f"likeness to {count} in {path.name}",
         f"frames, beside {count} ({shown})",
         frames=len(frames),
-        about={"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name,
-               "pictures": str(len(pictures)), "pictures_of": shown},
+        about={
+            "encoder": encoder.name,
+            "camera": encoder.camera,
+            "dtype": encoder.dtype_name,
+            "pictures": str(len(pictures)),
+            "pictures_of": shown,
+        },
         camera=encoder.camera,
-    )  # fmt: skip
+    )
 
 
 def read_pictures(path: Path) -> tuple[list[Array], dict[str, Any]]:

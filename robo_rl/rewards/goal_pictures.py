@@ -58,7 +58,13 @@ def take_pictures(
     for file, frame in zip(files, frames, strict=True):
         if not cv2.imwrite(str(file), frame[..., ::-1]):
             raise ValueError(f"cannot write {file}")
-    card = {"states": said, "task": task.name, "robot": getattr(task, "robot", ""),
-            "goal": goal.text, "truth": goal.key, "seed": seed}  # fmt: skip
+    card = {
+        "states": said,
+        "task": task.name,
+        "robot": getattr(task, "robot", ""),
+        "goal": goal.text,
+        "truth": goal.key,
+        "seed": seed,
+    }
     write_json(card_of(out), card)
     return said

@@ -42,14 +42,7 @@ class FrameScorer:
     lacks what it holds the sentence against.
     """
 
-    def __init__(
-        self,
-        sentence: str,
-        *,
-        encoder: str,
-        device: str = "cpu",
-        **settings: Any,
-    ):
+    def __init__(self, sentence: str, *, encoder: str, device: str = "cpu", **settings: Any):
         config = ClipConfig(encoder=encoder, **settings)
         if config.term:
             raise ValueError("term needs the state of the env, and this wrapper has frames only")

@@ -109,8 +109,16 @@ def preferences(asked: RewardRequest) -> BuiltReward:
         pairs = PreferencePairs(
             *(kept[name].astype(np.float32) for name in PAIRS), kept.get("turn")
         )
-        reward.asks = OnlineQueries(model, asked.env, pairs, oracle, config.head, config.answers,
-                             config.every, config.a_time)  # fmt: skip
+        reward.asks = OnlineQueries(
+            model,
+            asked.env,
+            pairs,
+            oracle,
+            config.head,
+            config.answers,
+            config.every,
+            config.a_time,
+        )
         reward.sees += f"; and, while it learns, from {config.answers} more of {oracle}"
     return reward
 
@@ -168,10 +176,15 @@ def built_reward(
         model,
         f"{what} in {Path(asked.argument).name}",
         f"frames, by {what} that learned from {card['learned_from']}",
-        about={"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name,
-               "learned_from": card["learned_from"], "command": card["command"]},
+        about={
+            "encoder": encoder.name,
+            "camera": encoder.camera,
+            "dtype": encoder.dtype_name,
+            "learned_from": card["learned_from"],
+            "command": card["command"],
+        },
         camera=encoder.camera,
-    )  # fmt: skip
+    )
 
 
 def _scene_text(scene: dict[str, str]) -> str:

@@ -50,9 +50,7 @@ class EpisodeStats:
     def state_dict(self) -> dict[str, Array]:
         """The episodes under way, and those finished since the last ``pop``."""
         finished = np.concatenate([np.zeros((0, 3)), *self._finished])
-        return {
-            "return": self._return.copy(), "length": self._length.copy(), "finished": finished
-        }  # fmt: skip
+        return {"return": self._return.copy(), "length": self._length.copy(), "finished": finished}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict``."""

@@ -141,8 +141,10 @@ def _judge(recipe: Recipe, sent: Connection, done: Connection) -> None:
                 for step in steps[:known]:
                     trace.add(step)
             before = observer.frames_rendered
-            parts = [_scored(scorer, trace, steps[at : at + _PIECE])
-                     for at in range(known, len(steps), _PIECE)]  # fmt: skip
+            parts = [
+                _scored(scorer, trace, steps[at : at + _PIECE])
+                for at in range(known, len(steps), _PIECE)
+            ]
             drawn = observer.frames_rendered - before
             done.send(ScoredBlock(first + known, _concatenate(parts), drawn, scorer.pop_seconds()))
     except Exception as error:

@@ -178,8 +178,10 @@ class Trace:
     def step(self, number: int) -> Transition:
         """The transition ``number``, which must be one that is kept."""
         rows = np.arange(self.action.shape[1])
-        looks = {name: self.observations(name, np.full((1, len(rows)), number), rows)
-                 for name in self._after}  # fmt: skip
+        looks = {
+            name: self.observations(name, np.full((1, len(rows)), number), rows)
+            for name in self._after
+        }
         before, after = ({name: look[side] for name, look in looks.items()} for side in (0, 1))
         at = number % self.capacity
         flags = {name: array[at] for name, array in self.flags.items()}
@@ -208,8 +210,9 @@ class Trace:
         for name, ring in self._rings().items():
             state |= add_prefix(name, ring_pieces(ring, first, self.count))
         every = np.arange(self.action.shape[1])
-        start = {name: self._before(name, np.full_like(every, first), every)
-                 for name in self._after}  # fmt: skip
+        start = {
+            name: self._before(name, np.full_like(every, first), every) for name in self._after
+        }
         begun = {first: (every, start)}
         begun |= {step: one for step, one in self._begun.items() if step > first}
         state["begun/step"] = np.repeat(list(begun), [len(rows) for rows, _ in begun.values()])

@@ -38,10 +38,7 @@ class SB3VecEnv(VecEnv):
     """
 
     def __init__(
-        self,
-        sim: VecSim,
-        reward_model: RewardModel | None = None,
-        scale: RewardScale | None = None,
+        self, sim: VecSim, reward_model: RewardModel | None = None, scale: RewardScale | None = None
     ):
         self.sim, self.reward_model, self.scale = sim, reward_model, scale
         needs = reward_model.needs if reward_model else frozenset()

@@ -59,10 +59,16 @@ class RemoteModelConfig:
     def endpoint(self, model: str, **more: int) -> Endpoint:
         """Where ``model`` is."""
         return Endpoint(
-            model, public_url(self.base_url), self.key_variable, self.seconds,
-            temperature=self.temperature, limit=self.limit, prompt_price=self.prompt_price,
-            completion_price=self.completion_price, **more,
-        )  # fmt: skip
+            model,
+            public_url(self.base_url),
+            self.key_variable,
+            self.seconds,
+            temperature=self.temperature,
+            limit=self.limit,
+            prompt_price=self.prompt_price,
+            completion_price=self.completion_price,
+            **more,
+        )
 
 
 def connect(
@@ -124,8 +130,10 @@ def make_judge(name: str, config: JudgeConfig) -> tuple[VideoJudge, Budget]:
         meter.health()
         return meter, budget
     if not what and not (config.cassette and Path(config.cassette).exists()):
-        raise ValueError("no model name: expected vlm:MODEL, as the endpoint names it, or "
-                         "an existing --model.cassette")  # fmt: skip
+        raise ValueError(
+            "no model name: expected vlm:MODEL, as the endpoint names it, or "
+            "an existing --model.cassette"
+        )
     endpoint = config.endpoint(what, picture_tokens=config.picture_tokens)
     transport = connect(
         endpoint, budget, config.cassette, lambda t: CachingTransport(t, answer_cache(config))
@@ -170,9 +178,13 @@ def _counted(count: Callable[[], int], of: int) -> Iterator[None]:
     try:
         yield
     except BudgetSpent as spent:
-        raise BudgetSpent(f"{spent}. {count()} of {of} questions are answered and stored: repeat "
-                          "the command with more --model.calls, --model.tokens or --model.money to "
-                          "continue") from None  # fmt: skip
+        raise BudgetSpent(
+            f"{spent}. {count()} of {of} questions are answered and stored: repeat "
+            "the command with more --model.calls, --model.tokens or --model.money to "
+            "continue"
+        ) from None
     except ModelError as error:
-        raise ModelError(f"{error}. {count()} of {of} questions are answered and stored: to "
-                         "continue, repeat the command") from None  # fmt: skip
+        raise ModelError(
+            f"{error}. {count()} of {of} questions are answered and stored: to "
+            "continue, repeat the command"
+        ) from None

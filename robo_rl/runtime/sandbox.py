@@ -53,13 +53,20 @@ def _batch(jobs: Sequence[Job], card: TaskCard, limits: ProcessLimits) -> list[l
     reading, writing = os.pipe()
     try:
         child = process.start_module(
-            "reward_models.programs.preflight", str(writing), pass_fds=(writing,),
+            "reward_models.programs.preflight",
+            str(writing),
+            pass_fds=(writing,),
             limits={
-                "AS": limits.memory, "CPU": int(limits.seconds * len(jobs)) + 20, "FSIZE": 0,
-                "NOFILE": limits.files, "CORE": 0,
+                "AS": limits.memory,
+                "CPU": int(limits.seconds * len(jobs)) + 20,
+                "FSIZE": 0,
+                "NOFILE": limits.files,
+                "CORE": 0,
             },
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
     finally:
         os.close(writing)
     found: list[list[Diagnostic]] = []

@@ -124,9 +124,13 @@ class SuccessScorer(ScorerConfig):
         earlier = None if self.before is None else load_scorer(self.before, "success")
         seen = self.seen(of)
         head, figures = fit_success(
-            seen, self.head, bound=self.bound, each=self.each, consecutive=self.consecutive,
+            seen,
+            self.head,
+            bound=self.bound,
+            each=self.each,
+            consecutive=self.consecutive,
             progress=of.progress,
-        )  # fmt: skip
+        )
         if earlier is not None:
             [old], card, _ = earlier
             known = card["figures"]["threshold"], card["figures"]["consecutive"]
@@ -179,9 +183,14 @@ class ValueScorer(ScorerConfig):
         texts = np.stack([text_row(of.encoder, goal) for goal in asked])
         seen = self.seen(of)
         heads, figures = fit_value(
-            seen, texts, of.encoder.scale, self.head, inverse=self.inverse, contrast=self.contrast,
+            seen,
+            texts,
+            of.encoder.scale,
+            self.head,
+            inverse=self.inverse,
+            contrast=self.contrast,
             progress=of.progress,
-        )  # fmt: skip
+        )
         return TrainedScorer(heads, figures, describe_episodes(seen))
 
 
@@ -225,8 +234,15 @@ class PreferencesScorer(ScorerConfig):
         with contextlib.ExitStack() as stack:
             if self.oracle and self.ask.by != "oracle":
                 env = stack.enter_context(contextlib.closing(BatchEnv(of.task, 1)))
-                oracle = VLMLabeller(*make_judge(self.ask.by, self.model), self.model, of.goal.text,
-                                    of.watched.states, of.encoder.camera, env, keep)  # fmt: skip
+                oracle = VLMLabeller(
+                    *make_judge(self.ask.by, self.model),
+                    self.model,
+                    of.goal.text,
+                    of.watched.states,
+                    of.encoder.camera,
+                    env,
+                    keep,
+                )
             elif self.oracle:
                 oracle = ScriptedLabeller(self.ask.noise, self.ask.tie, rng)
             heads, pairs, figures = query_before_training(
@@ -238,8 +254,10 @@ class PreferencesScorer(ScorerConfig):
             figures |= {"spent": str(oracle.budget)}
         by += [str(oracle)] * (figures["answers"] - len(by))
         answers = "; ".join(f"{count} answers of {who}" for who, count in Counter(by).items())
-        kept = {name: array.astype(np.int32 if name == "turn" else np.float16)
-                for name, array in vars(pairs).items()}  # fmt: skip
+        kept = {
+            name: array.astype(np.int32 if name == "turn" else np.float16)
+            for name, array in vars(pairs).items()
+        }
         return TrainedScorer(
             heads, figures, f"{answers}; about {describe_episodes(of.watched.seen)}", kept
         )
@@ -280,8 +298,9 @@ def known_pairs(
 def labels_of(store: LabelStore, of: TrainingInputs, words: Container[str]) -> list[Label]:
     """The answers of a store that are among ``words``, about this goal in this scene."""
     scene = labelled_scene(of.task, of.encoder.camera)
-    return [a for a in store.read()
-            if a.said in words and (a.goal, a.scene) == (of.goal.text, scene)]  # fmt: skip
+    return [
+        a for a in store.read() if a.said in words and (a.goal, a.scene) == (of.goal.text, scene)
+    ]
 
 
 def embedded_videos(
@@ -326,8 +345,14 @@ def train_scorer(
     )
     card = {
         "kind": next(name for name, kind in KINDS.items() if kind is type(config)),
-        "scene": {"task": task.name, "robot": getattr(task, "robot", ""), "camera": encoder.camera,
-                  "goal": goal.text, "truth": goal.key, "things": objects_hash(task)},
+        "scene": {
+            "task": task.name,
+            "robot": getattr(task, "robot", ""),
+            "camera": encoder.camera,
+            "goal": goal.text,
+            "truth": goal.key,
+            "things": objects_hash(task),
+        },
         "encoder": encoder.name,
         "dtype": encoder.dtype_name,
         "learned_from": taught.learned_from,
@@ -341,7 +366,7 @@ def train_scorer(
         "seconds": round(time.monotonic() - start),
         "versions": versions(),
         "command": command,
-    }  # fmt: skip
+    }
     save_scorer(config.out, taught.heads, card, taught.arrays)
     return card
 

@@ -68,8 +68,16 @@ class SearchConfig:
             )
         if self.writer in WRITERS:
             make_writer(self.writer, self.model)  # what it lacks is said now
-        whole = ("candidates", "rounds", "env_steps", "rungs", "select_episodes", "episodes",
-                 "final_seeds", "workers")  # fmt: skip
+        whole = (
+            "candidates",
+            "rounds",
+            "env_steps",
+            "rungs",
+            "select_episodes",
+            "episodes",
+            "final_seeds",
+            "workers",
+        )
         for name in whole:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -83,8 +91,10 @@ class SearchConfig:
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
         if not 0 <= self.seed < 1_000_000 or self.final_seeds > 100:
-            raise ValueError(f"seed must be in [0, 1,000,000) and final_seeds at most 100, got "
-                             f"{self.seed} and {self.final_seeds}")  # fmt: skip
+            raise ValueError(
+                f"seed must be in [0, 1,000,000) and final_seeds at most 100, got "
+                f"{self.seed} and {self.final_seeds}"
+            )
 
     @property
     def ladder(self) -> list[int]:

@@ -87,9 +87,14 @@ class TrainingPool:
         limits = {"AS": self.limits.memory_bytes, "FSIZE": self.limits.file_bytes, "CORE": 0}
         with path.with_suffix(".log").open("wb") as log:
             child = process.start_module(
-                "robo_rl.search.worker", str(path), keep=_KEPT, limits=limits,
-                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-            )  # fmt: skip
+                "robo_rl.search.worker",
+                str(path),
+                keep=_KEPT,
+                limits=limits,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
         return _Running(index, child, path, time.monotonic())
 
     def _over(self, one: _Running) -> str:

@@ -47,8 +47,10 @@ def make_transport(
     """The way to a model and what it has spent; ValueError says what is missing."""
     budget = budget or config.budget()
     if not config.model and not (config.cassette and Path(config.cassette).exists()):
-        raise ValueError(f"{who} needs a model: {option}.model NAME {option}.base-url URL, "
-                         f"or an existing {option}.cassette")  # fmt: skip
+        raise ValueError(
+            f"{who} needs a model: {option}.model NAME {option}.base-url URL, "
+            f"or an existing {option}.cassette"
+        )
     return connect(config.endpoint(config.model), budget, config.cassette), budget
 
 
@@ -69,9 +71,14 @@ class LLMStrategy(History):
         drafts = self.writer.propose(self.card, self.sentence, self.count, evidence)
         parents = (best[0].candidate.name,) if best else ()
         asked = [
-            Candidate(f"c{len(self._asked) + i:02d}", round_, draft.text, parents=parents,
-                      notes=draft.notes or self.writer.name)
+            Candidate(
+                f"c{len(self._asked) + i:02d}",
+                round_,
+                draft.text,
+                parents=parents,
+                notes=draft.notes or self.writer.name,
+            )
             for i, draft in enumerate(drafts)
-        ]  # fmt: skip
+        ]
         self._asked += asked
         return asked

@@ -37,8 +37,7 @@ def random_program(text: str, card: TaskCard, seed: int = 0) -> str:
             parts.append(f"{rng.normal():.4f} * ({one.name}{at} / {half:.4f})")
             arguments.append(one.name)
         phase = rng.uniform(-1.0, 1.0)
-        entries.append(f'        "{name}": tanh({" + ".join(parts)} + '
-                       f"{phase:.4f}),")  # fmt: skip
+        entries.append(f'        "{name}": tanh({" + ".join(parts)} + {phase:.4f}),')
     used = ", ".join(dict.fromkeys(arguments))
     body = "\n".join(entries)
     return f"# random, of the same shape\ndef reward({used}):\n    return {{\n{body}\n    }}\n"

@@ -79,8 +79,10 @@ def markdown(summary: Mapping[str, Any]) -> str:
     for what, row in summary["verdict"].items():
         each = ", ".join(f"{100 * t['success']:.1f}" for t in row["trainings"])
         steps = ", ".join(sorted({f"{t['env_steps']:,}" for t in row["trainings"]}))
-        lines.append(f"| {WHAT[what]} | {percent(row)} | {each} | {steps} | {row['failed']} | "
-                     f"{gain(summary.get('gains', {}).get(what))} |")  # fmt: skip
+        lines.append(
+            f"| {WHAT[what]} | {percent(row)} | {each} | {steps} | {row['failed']} | "
+            f"{gain(summary.get('gains', {}).get(what))} |"
+        )
     winner = next(c for c in summary["candidates"] if c["name"] == summary["winner"])
     if baseline_line(summary):
         lines += ["", f"In the same episodes: {baseline_line(summary)}."]

@@ -68,8 +68,10 @@ def search(
         goal = _judged_goal(config)
         path = config.runs / (config.name or _name(config, goal))
         if (path / JOURNAL).exists():
-            raise ValueError(f"{path} already holds a search; continue it with --resume {path}, or "
-                             "give the new one another --name or --seed")  # fmt: skip
+            raise ValueError(
+                f"{path} already holds a search; continue it with --resume {path}, or "
+                "give the new one another --name or --seed"
+            )
         check_writable(path)
         path.mkdir(parents=True, exist_ok=True)
         journal = SearchJournal(path / JOURNAL)
@@ -81,8 +83,14 @@ def search(
             config = from_json(SearchConfig, begun[0]["config"])
             goal = _judged_goal(config)
         else:
-            journal.append("begun", config=config, goal=goal.text, formula=str(goal.formula),
-                           truth=goal.key, versions=versions())  # fmt: skip
+            journal.append(
+                "begun",
+                config=config,
+                goal=goal.text,
+                formula=str(goal.formula),
+                truth=goal.key,
+                versions=versions(),
+            )
         _Search(config, goal, path, journal, console).run()
     finally:
         journal.close()
@@ -189,8 +197,9 @@ class _Search:
                 candidates = self.strategy.ask(number)
             finally:  # also what was spent in vain is spent
                 if (b := self.budget) is not None:
-                    self.journal.append("spent", tokens=b.used_tokens, money=b.used_money,
-                                        calls=b.used_calls)  # fmt: skip
+                    self.journal.append(
+                        "spent", tokens=b.used_tokens, money=b.used_money, calls=b.used_calls
+                    )
             self.journal.append("asked", round=number, candidates=candidates)
         self.candidates |= {c.name: c for c in candidates}
         alive = self._screened(candidates)
@@ -221,10 +230,16 @@ class _Search:
         new = [c for c in candidates if (c.name, rung) not in self.answers]
         config = self.config
         jobs = [
-            self._job(f"{c.name}-{rung}", c.text, steps, SEARCH_SEED + config.seed,
-                      SELECT_SEED + config.seed, config.select_episodes)
+            self._job(
+                f"{c.name}-{rung}",
+                c.text,
+                steps,
+                SEARCH_SEED + config.seed,
+                SELECT_SEED + config.seed,
+                config.select_episodes,
+            )
             for c in new
-        ]  # fmt: skip
+        ]
         for job in jobs:
             job |= {"link": True, **self._replay(job["name"])}
         for index, answer in self.pool.run(jobs, self.bar.under_way):
@@ -247,13 +262,21 @@ class _Search:
         self, name: str, text: str | None, steps: int, seed: int, judge_seed: int, episodes: int
     ) -> dict[str, Any]:
         return {
-            "name": name, "text": text, "task": self.config.task, "robot": self.config.robot,
-            "things": self.config.things, "scene": self.config.scene,
-            "goal": self.goal.key, "learner": self.config.learner,
-            "tuning": jsonable(self.config.tuning), "env_steps": steps,
+            "name": name,
+            "text": text,
+            "task": self.config.task,
+            "robot": self.config.robot,
+            "things": self.config.things,
+            "scene": self.config.scene,
+            "goal": self.goal.key,
+            "learner": self.config.learner,
+            "tuning": jsonable(self.config.tuning),
+            "env_steps": steps,
             "episode_s": self.config.episode_s,
-            "seed": seed, "judge_seed": judge_seed, "episodes": episodes,
-        }  # fmt: skip
+            "seed": seed,
+            "judge_seed": judge_seed,
+            "episodes": episodes,
+        }
 
     def _answered(self, candidate: Candidate, rung: int, answer: dict[str, Any]) -> None:
         entry = self.journal.append("answered", name=candidate.name, rung=rung, **answer)
@@ -296,10 +319,16 @@ class _Search:
         new = [key for key in wanted if key not in self.finals]
         new.sort(key=lambda key: -steps[key[0]])  # the longest first: no worker idles beside it
         jobs = [
-            self._job(f"final-{what}-{index}", texts[what], steps[what],
-                      FINAL_SEED + 1000 * config.seed + index, TEST_SEED, config.episodes)
+            self._job(
+                f"final-{what}-{index}",
+                texts[what],
+                steps[what],
+                FINAL_SEED + 1000 * config.seed + index,
+                TEST_SEED,
+                config.episodes,
+            )
             for what, index in new
-        ]  # fmt: skip
+        ]
         self.bar.stage(f"verdict, {len(new)} trainings")
         for at, answer in self.pool.run(jobs, self.bar.under_way):
             what, index = new[at]
@@ -329,10 +358,18 @@ class _Search:
         rows = []
         for candidate in self.candidates.values():
             own = {r: a for (name, r), a in sorted(self.answers.items()) if name == candidate.name}
-            rows.append({**jsonable(candidate), "trainings": [
-                {"rung": r, **{k: v for k, v in a.items() if k not in ("event", "name", "rung")}}
-                for r, a in own.items()
-            ]})  # fmt: skip
+            rows.append(
+                {
+                    **jsonable(candidate),
+                    "trainings": [
+                        {
+                            "rung": r,
+                            **{k: v for k, v in a.items() if k not in ("event", "name", "rung")},
+                        }
+                        for r, a in own.items()
+                    ],
+                }
+            )
         return {
             "task": config.task,
             "goal": self.goal.text,

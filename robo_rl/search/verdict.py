@@ -23,11 +23,16 @@ def verdict(trainings: Sequence[dict[str, Any]], episodes: int) -> dict[str, Any
         "episodes": total,
         "failed": sum(t["kind"] != "trained" for t in trainings),
         "trainings": [
-            {"seed": t["seed"], "kind": t["kind"], "success": n / episodes,
-             "env_steps": t["env_steps"], "message": t.get("message", "")}
+            {
+                "seed": t["seed"],
+                "kind": t["kind"],
+                "success": n / episodes,
+                "env_steps": t["env_steps"],
+                "message": t.get("message", ""),
+            }
             for t, n in zip(trainings, won, strict=True)
         ],
-    }  # fmt: skip
+    }
 
 
 def gains(judged: Sequence[dict[str, Any]], episodes: int) -> dict[str, dict[str, float]]:

@@ -53,10 +53,14 @@ def clone(dataset: Path, config: CloneConfig, *, console: Console | None = None)
     task, seconds = demos.task, {"reward": 0.0}
     goal = read_goal(task, task.goal)
     about = {
-        "task": task.name, "goal": task.goal,
+        "task": task.name,
+        "goal": task.goal,
         **{name: task.card()["params"].get(name, "") for name in OF_TASK},
-        "learner": CLONE, "reward": "none", "dataset": dataset, **asdict(config),
-    }  # fmt: skip
+        "learner": CLONE,
+        "reward": "none",
+        "dataset": dataset,
+        **asdict(config),
+    }
     with RunDir.under_way(path, about, goes_on=False) as run:
         begun = time.monotonic()
         learner = cloned(demos, config, run, console)
@@ -71,9 +75,15 @@ def clone(dataset: Path, config: CloneConfig, *, console: Console | None = None)
         else:
             training = {"learner": CLONE, "demos": demos.episodes, "seed": config.seed}
             export(
-                learner, task, goal, told, judged.as_dict(), bundle,
-                reward_model="none", training=training,
-            )  # fmt: skip
+                learner,
+                task,
+                goal,
+                told,
+                judged.as_dict(),
+                bundle,
+                reward_model="none",
+                training=training,
+            )
         learner.env.close()
         seconds["evaluate"] = time.monotonic() - begun
         run.finish(
@@ -89,7 +99,7 @@ def clone(dataset: Path, config: CloneConfig, *, console: Console | None = None)
                 "env_steps": 0,
                 "frames": {"scene": 0, "training": 0, "labels": 0},
                 "seconds": {name: round(s, 1) for name, s in seconds.items()},
-            }  # fmt: skip
+            }
         )
     write_report(run)
     return Trained(run, load_policy(run.path), None, judged, bundle, seconds)

@@ -82,9 +82,7 @@ def make_gymnasium_env(
 
 
 def gymnasium_reward(
-    config: TrainConfig,
-    name: str,
-    progress: Progress = lambda stage, share: None,
+    config: TrainConfig, name: str, progress: Progress = lambda stage, share: None
 ) -> tuple[BuiltReward, ReadGoal]:
     """The reward called ``name`` for the config's sentence, or the env's own; and the sentence.
 

@@ -102,8 +102,10 @@ def write_gymnasium_video(folder: Path, seen: RecordedEpisodes, reward: Array) -
         videos.append(annotate(seen.frames[::every, row], curve, None, f"episode {row + 1}"))
     together = (grid(images, len(images)) for images in zip(*videos, strict=True))
     write_webm(folder / FILM, together, fps=1.0 / (every * seen.control_dt))
-    stills = [_titled(seen.frames[t + 1, n], f"{reward[t, n]:.3f}")
-              for t, n in highest_rewards(reward, seen.live)]  # fmt: skip
+    stills = [
+        _titled(seen.frames[t + 1, n], f"{reward[t, n]:.3f}")
+        for t, n in highest_rewards(reward, seen.live)
+    ]
     blank = [np.zeros_like(stills[0])] * (-len(stills) % COLUMNS)
     sheet = grid([*stills, *blank], COLUMNS)
     cv2.imwrite(str(folder / PAID), sheet[..., ::-1])

@@ -207,8 +207,9 @@ def _reward_report(path: Path) -> str:
     if not (path / REPORT).exists():
         return ""
     found = json.loads((path / REPORT).read_text())
-    parts = [f"<h3>{html.escape(title)}</h3>{_rows(head, rows)}" for title, head, rows in
-             tables(found)]  # fmt: skip
+    parts = [
+        f"<h3>{html.escape(title)}</h3>{_rows(head, rows)}" for title, head, rows in tables(found)
+    ]
     parts += [f"<p>{html.escape(line)}</p>" for line in extra_lines(found)]
     film = path / FAILURES
     if film.exists() and found["best paid failures"]["episodes"]:

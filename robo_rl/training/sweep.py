@@ -177,9 +177,17 @@ def _result_of(setting: str, seed: int, run: RunDir) -> SweepResult:
     seen = zip(looks["env_steps"], looks[unit], strict=True) if unit in looks else ()
     curve = tuple((float(step), float(value)) for step, value in seen)
     return SweepResult(
-        setting, seed, run.path.name, unit, worth, floors, result["env_steps"],
-        clocks[0], clocks[1] / 60, curve,
-    )  # fmt: skip
+        setting,
+        seed,
+        run.path.name,
+        unit,
+        worth,
+        floors,
+        result["env_steps"],
+        clocks[0],
+        clocks[1] / 60,
+        curve,
+    )
 
 
 def interquartile(values: Sequence[float]) -> tuple[float, float, float]:
@@ -193,8 +201,10 @@ def interquartile(values: Sequence[float]) -> tuple[float, float, float]:
     drawn = bootstrap(
         (np.asarray(values),),
         lambda x, axis: trim_mean(x, 0.25, axis=axis),
-        n_resamples=DRAWS, method="percentile", rng=np.random.default_rng(0),
-    ).confidence_interval  # fmt: skip
+        n_resamples=DRAWS,
+        method="percentile",
+        rng=np.random.default_rng(0),
+    ).confidence_interval
     return middle, float(drawn.low), float(drawn.high)
 
 
@@ -204,11 +214,18 @@ def interquartile(values: Sequence[float]) -> tuple[float, float, float]:
 def write_tables(found: Sequence[SweepResult], folder: Path) -> None:
     """The page and the tables of what there is."""
     runs = [
-        {"setting": one.setting, "seed": one.seed, "run": one.run, one.unit: one.worth,
-         **one.floors, "env_steps": one.env_steps, "train_s": one.train_s,
-         "processor_min": one.processor_min}
+        {
+            "setting": one.setting,
+            "seed": one.seed,
+            "run": one.run,
+            one.unit: one.worth,
+            **one.floors,
+            "env_steps": one.env_steps,
+            "train_s": one.train_s,
+            "processor_min": one.processor_min,
+        }
         for one in found
-    ]  # fmt: skip
+    ]
     seen = [
         {"setting": one.setting, "seed": one.seed, "env_steps": int(step), one.unit: value}
         for one in found
@@ -233,8 +250,15 @@ def table_of(found: Sequence[SweepResult]) -> tuple[tuple[str, ...], list[tuple[
     settings = _settings(found)
     fewest = min((len(those) for those in settings.values()), default=0)
     of = "middle half" if fewest >= FEWEST_CUT else "mean"
-    heads = ("setting", f"{of} of the seeds (95 %)", "each seed", "what learned nothing",
-             "env steps", "training s", "processor min")  # fmt: skip
+    heads = (
+        "setting",
+        f"{of} of the seeds (95 %)",
+        "each seed",
+        "what learned nothing",
+        "env steps",
+        "training s",
+        "processor min",
+    )
     return heads, [_line(name, those) for name, those in settings.items()]
 
 

@@ -88,10 +88,7 @@ CHECKED_STEPS = 64  # of a foreign env, whose observations its policy's graph is
 
 
 def train(
-    config: TrainConfig | None = None,
-    *,
-    resume: Path | None = None,
-    console: Console | None = None,
+    config: TrainConfig | None = None, *, resume: Path | None = None, console: Console | None = None
 ) -> Trained:
     """Trains, evaluates, reports and exports.
 
@@ -245,9 +242,19 @@ def _train_gymnasium(
     """The same on ``gym:ID``: its own reward, or one of what is seen there; return beside success,
     the policy's graph alone."""
     ours = (
-        "robot", "formula", "things", "scene", "randomize", "scattered", "shaped",
-        "stop_overoptimised", "asynchronous", "episode_s", "latency", "stiffness",
-    )  # fmt: skip
+        "robot",
+        "formula",
+        "things",
+        "scene",
+        "randomize",
+        "scattered",
+        "shaped",
+        "stop_overoptimised",
+        "asynchronous",
+        "episode_s",
+        "latency",
+        "stiffness",
+    )
     if given := [name for name in ours if getattr(config, name)]:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise ValueError(f"{config.task} is an external environment: leave out {options}")
@@ -362,17 +369,25 @@ def check_async_scoring(config: SettledConfig, goal: ReadGoal) -> None:
     in_turn = any(len(parts_of(part, "then")) > 1 for part in parts)
     asked = getattr(config.scoring, "answers", 0) or getattr(config.scoring, "distill", False)
     for refused, why in (
-        (not plain, f"{config.learner} has no replay buffer for rewards that arrive later: use an "
-         "off-policy learner"),
-        (config.reward in ("task", "sparse"), f"--reward {config.reward} is the simulator's "
-         "and is not slow"),
+        (
+            not plain,
+            f"{config.learner} has no replay buffer for rewards that arrive later: use an "
+            "off-policy learner",
+        ),
+        (
+            config.reward in ("task", "sparse"),
+            f"--reward {config.reward} is the simulator's and is not slow",
+        ),
         (bool(asked), "this reward is refitted during training"),
         (in_turn, "a sequence of goals needs the scores of earlier steps"),
-        (kind.frames and bool(config.randomize or config.shaped or config.latency
-                              or config.stiffness), "frames are rendered without them: leave out "
-         "--randomize, --shaped, --latency and --stiffness"),
+        (
+            kind.frames
+            and bool(config.randomize or config.shaped or config.latency or config.stiffness),
+            "frames are rendered without them: leave out "
+            "--randomize, --shaped, --latency and --stiffness",
+        ),
         (config.device != "cpu", f"it scores on the CPU only, got --device {config.device}"),
-    ):  # fmt: skip
+    ):
         if refused:
             raise ValueError(f"--asynchronous: {why}")
 
@@ -530,9 +545,13 @@ def training_env(
             training_task(task, 0.0) if reward_type(config.reward).frames else training_task(task)
         )
     options = {
-        "seed": config.seed, "num_threads": threads, "shaped": config.shaped, "judged": judged,
-        "sparse": config.reward == "sparse", "scattered": config.scattered,
-    }  # fmt: skip
+        "seed": config.seed,
+        "num_threads": threads,
+        "shaped": config.shaped,
+        "judged": judged,
+        "sparse": config.reward == "sparse",
+        "scattered": config.scattered,
+    }
     width = randomization_of(vars(config), task, config.randomize)
     env = make_randomized_env(task, config.tuning.num_envs, width=width, **options)
     if isinstance(env, RandomizedEnv):

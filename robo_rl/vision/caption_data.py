@@ -140,10 +140,14 @@ def graded_frames(
         written = written.softened(signals)
     edges = _shares(count, len(paints))
     rgba = {
-        geom: np.concatenate([np.tile(paint.rgba[geom], (n, 1))
-                              for paint, n in zip(paints, np.diff(edges), strict=True)])
+        geom: np.concatenate(
+            [
+                np.tile(paint.rgba[geom], (n, 1))
+                for paint, n in zip(paints, np.diff(edges), strict=True)
+            ]
+        )
         for geom in paints[-1].rgba
-    }  # fmt: skip
+    }
     moved = jitter(rng, count, view, camera=CAMERA, light=LIGHT, share=SHARE)
     look = Appearance(geom_rgba=rgba or None, **moved)
     for start in range(0, count, PART):
@@ -253,8 +257,10 @@ def check_shown(views: Sequence[SceneView], things: Sequence[str]) -> None:
     }
     for thing in things:
         if thing not in known:
-            raise ValueError(f"unknown object {thing!r} of --without; available: "
-                             f"{', '.join(sorted(known)) or 'no coloured objects'}")  # fmt: skip
+            raise ValueError(
+                f"unknown object {thing!r} of --without; available: "
+                f"{', '.join(sorted(known)) or 'no coloured objects'}"
+            )
 
 
 def _shares(count: int, paints: int) -> list[int]:

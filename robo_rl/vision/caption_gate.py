@@ -104,11 +104,7 @@ def truths(env: BatchEnv, states: Array, captions: TableCaptions) -> Array:
 
 
 def caption_cells(
-    scores: Array,
-    truth: Array,
-    nearness: Array,
-    texts: Sequence[str],
-    unseen: Array | None = None,
+    scores: Array, truth: Array, nearness: Array, texts: Sequence[str], unseen: Array | None = None
 ) -> list[CaptionCell]:
     """One Cell for each caption from scores, verdicts (bool) and how nearly it is true, (M, C);
     states are left out in whose frames it speaks of something ``unseen`` (M, C)."""
@@ -276,11 +272,17 @@ def summarize_scenes(found: Mapping[TrainingScene, Mapping[str, Any]]) -> dict[s
     cells: dict[str, list[dict[str, Any]]] = {"plain": [], "moved": [], "unseen": []}
     for home, figures in found.items():
         of = dataclasses.asdict(home)
-        scene = {**of, **figures["plain summary"], "swapped": figures["swapped"],
-                 "moved": figures["moved summary"]}  # fmt: skip
+        scene = {
+            **of,
+            **figures["plain summary"],
+            "swapped": figures["swapped"],
+            "moved": figures["moved summary"],
+        }
         if "unseen" in figures:
-            scene |= {"unseen": figures["unseen summary"],
-                      "unseen told apart": figures["unseen told apart"]}  # fmt: skip
+            scene |= {
+                "unseen": figures["unseen summary"],
+                "unseen told apart": figures["unseen told apart"],
+            }
         scenes.append(scene)
         rates.append(figures["frames_per_s"])
         for label, kept in cells.items():
@@ -292,11 +294,14 @@ def summarize_scenes(found: Mapping[TrainingScene, Mapping[str, Any]]) -> dict[s
         if kept
     }
     return {
-        "cells": cells["plain"], "summary": in_all["plain"], "moved": in_all["moved"],
-        **({"unseen": in_all["unseen"]} if "unseen" in in_all else {}), "scenes": scenes,
+        "cells": cells["plain"],
+        "summary": in_all["plain"],
+        "moved": in_all["moved"],
+        **({"unseen": in_all["unseen"]} if "unseen" in in_all else {}),
+        "scenes": scenes,
         "swapped": scenes[0]["swapped"] if len(scenes) == 1 else None,
         "frames_per_s": float(np.median(rates)),
-    }  # fmt: skip
+    }
 
 
 def caption_lines(found: Sequence[Mapping[str, Any]]) -> str:

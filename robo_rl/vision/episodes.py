@@ -94,8 +94,13 @@ def encode_episodes(
         rows.append(encoder.encode(env.render_states(part, encoder.camera, size=encoder.size)))
         progress((first + len(part)) / len(played.states))
     env.close()
-    arrays = {"rows": np.concatenate(rows), "episode": played.episode, "holds": played.holds,
-              "worth": played.worth, "actions": played.actions}  # fmt: skip
+    arrays = {
+        "rows": np.concatenate(rows),
+        "episode": played.episode,
+        "holds": played.holds,
+        "worth": played.worth,
+        "actions": played.actions,
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".part.npz")
     np.savez(partial, **arrays, states=played.states, by=np.array(played.by))

@@ -73,9 +73,11 @@ class BatchEnv:
         self.max_steps = _whole_steps(task.episode_s, task.control_dt)
         self.control_dt, self.cameras = task.control_dt, tuple(c.name for c in task.cameras)
         self.batch = Batch(
-            self.model, num_envs, **({"nthread": num_threads} if num_threads else {}),
+            self.model,
+            num_envs,
+            **({"nthread": num_threads} if num_threads else {}),
             persistent=task.persistent,
-        )  # fmt: skip
+        )
         self.views = task.bind(self.batch)
         formula = task.formula if judged else None
         self._goal = task.goals()[task.goal] if judged and formula is None else None

@@ -128,9 +128,15 @@ def write_contact_sheet(tasks: list[str], robots: list[str], path: Path) -> None
         pictures = [env.render_states(shown, camera, size=size) for camera in env.cameras]
         line = np.concatenate([p for camera in pictures for p in camera], axis=1).copy()
         cv2.putText(
-            line, f"{name} {robot}", (4, 13), cv2.FONT_HERSHEY_SIMPLEX, 0.42, (255, 255, 255), 1,
+            line,
+            f"{name} {robot}",
+            (4, 13),
+            cv2.FONT_HERSHEY_SIMPLEX,
+            0.42,
+            (255, 255, 255),
+            1,
             cv2.LINE_AA,
-        )  # fmt: skip
+        )
         lines.append(line)
         env.close()
     if len(lines) > 8:  # two columns, so that the sheet is not a tower

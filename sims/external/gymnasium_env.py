@@ -81,14 +81,25 @@ class GymnasiumEnv:
     def card(self) -> dict[str, Any]:
         """What there is to know: no goals and no entities, for a foreign env names none."""
         signal = {
-            "name": "obs", "shape": (self.obs_dim,), "unit": "", "frame": "", "on_robot": False,
-            "range": (-np.inf, np.inf), "doc": "the env's observation, flattened",
-        }  # fmt: skip
+            "name": "obs",
+            "shape": (self.obs_dim,),
+            "unit": "",
+            "frame": "",
+            "on_robot": False,
+            "range": (-np.inf, np.inf),
+            "doc": "the env's observation, flattened",
+        }
         return {
-            "task": self.name, "goal": "", "signals": [signal], "entities": [], "goals": {},
-            "cameras": list(self.cameras), "control_dt": self.control_dt,
-            "episode_s": self.max_steps * self.control_dt, "params": {},
-        }  # fmt: skip
+            "task": self.name,
+            "goal": "",
+            "signals": [signal],
+            "entities": [],
+            "goals": {},
+            "cameras": list(self.cameras),
+            "control_dt": self.control_dt,
+            "episode_s": self.max_steps * self.control_dt,
+            "params": {},
+        }
 
     def reset(self, mask: Array | None = None) -> Array:
         """Observations (N, obs_dim) f32 after new episodes in the masked rows (all by default)."""
@@ -207,9 +218,15 @@ class _OtherInterpreter:
         asked = {"id": env_id, "n": n, "seeds": seeds, "frames": frames, "options": options}
         self._errors = (folder / "stderr").open("w+")
         self._process = process.start_user_program(
-            self._python, "-u", gymnasium_worker.__file__, json.dumps(asked),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True,
-        )  # fmt: skip
+            self._python,
+            "-u",
+            gymnasium_worker.__file__,
+            json.dumps(asked),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+        )
         told = self._answer()
         fields = gymnasium_worker.array_layout(n, told["obs_dim"], told["act_dim"])
         arrays = folder / "arrays"

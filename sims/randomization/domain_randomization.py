@@ -32,9 +32,15 @@ Array = np.ndarray
 # What is wrong with an arm's measurements, of Randomize; flat noise stands for all of it where
 # nobody says what columns are made of.
 SENSED = (
-    "joint_zero", "joint_noise", "speed_noise", "pose_bias", "pose_noise", "pose_delay",
-    "pose_lost", "turn_noise",
-)  # fmt: skip
+    "joint_zero",
+    "joint_noise",
+    "speed_noise",
+    "pose_bias",
+    "pose_noise",
+    "pose_delay",
+    "pose_lost",
+    "turn_noise",
+)
 _STREAM = 0x72616E64 << 32  # apart from the streams that tasks reset with
 _NOISE = 1 << 16  # entries of the table that observation noise is read from
 _STRIDE = 1_009  # entries from one step to the next; prime, and wider than any observation
@@ -108,9 +114,11 @@ class ArmServos:
     def of(cls, task: Task[Any], model: mujoco.MjModel) -> ArmServos:
         """Those of the arm of ``task``; none where it has no arm, or nobody knows how soft."""
         arm = robots.ROBOTS.get(getattr(task, "robot", ""))
-        names = [] if arm is None or not arm.softest else [
-            n for n in arm.actuators if model.joint(n).type[0] == mujoco.mjtJoint.mjJNT_HINGE
-        ]  # fmt: skip
+        names = (
+            []
+            if arm is None or not arm.softest
+            else [n for n in arm.actuators if model.joint(n).type[0] == mujoco.mjtJoint.mjJNT_HINGE]
+        )
         ids = np.array([model.actuator(name).id for name in names], int)
         return cls(
             task.name, ids, model.actuator_gainprm[ids, 0].copy(), arm.softest if names else 0.0
@@ -178,13 +186,23 @@ class RandomizedEnv(BatchEnv):
         sensing = SensorModel(task, self.views, batch, columns) if told else None
         places = 3 * len(sensing.bodies) if sensing else 0
         widths = {
-            "mass": model.nbody, "friction": model.ngeom, "damping": model.nv, "gain": model.nu,
-            "action_delay": 1, "obs_delay": 1, "noise": 1,
-            "camera_pos": 3, "camera_turn": 3, "fovy": 1, "light": 1,
+            "mass": model.nbody,
+            "friction": model.ngeom,
+            "damping": model.nv,
+            "gain": model.nu,
+            "action_delay": 1,
+            "obs_delay": 1,
+            "noise": 1,
+            "camera_pos": 3,
+            "camera_turn": 3,
+            "fovy": 1,
+            "light": 1,
             "colour": 3 * len(self._geoms),
-            "joint_zero": sensing.joints if sensing else 0, "pose_bias": places, "pose_delay": 1,
+            "joint_zero": sensing.joints if sensing else 0,
+            "pose_bias": places,
+            "pose_delay": 1,
             "soft": 1,
-        }  # fmt: skip
+        }
         ends = np.cumsum(list(widths.values()))
         self._part = {
             name: slice(end - width, end)
@@ -439,8 +457,10 @@ class RandomizedEnv(BatchEnv):
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict()``; refuses shapes that do not fit."""
         if saved.get("random/drawn", np.zeros(0)).shape != self._drawn.shape:
-            raise ValueError("state_dict['random/drawn'] does not fit: it was saved without "
-                             "randomisation, or with another scene")  # fmt: skip
+            raise ValueError(
+                "state_dict['random/drawn'] does not fit: it was saved without "
+                "randomisation, or with another scene"
+            )
         self._drawn[:] = saved["random/drawn"]
         self._apply(np.arange(self.num_envs))
         super().load_state_dict(saved)

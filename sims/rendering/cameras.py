@@ -273,10 +273,7 @@ class Renderer:
         self.backend, self._gl, self._context = opened
         self._data = mujoco.MjData(self._model)
         self._scene = mujoco.MjvScene(self._model, maxgeom=max(200, 2 * self._model.ngeom))
-        for flag in (
-            mujoco.mjtRndFlag.mjRND_SHADOW,
-            mujoco.mjtRndFlag.mjRND_REFLECTION,
-        ):
+        for flag in (mujoco.mjtRndFlag.mjRND_SHADOW, mujoco.mjtRndFlag.mjRND_REFLECTION):
             self._scene.flags[flag] = 0
         self._option = mujoco.MjvOption()
         self._option.sitegroup[:] = 0

@@ -54,9 +54,11 @@ class SubprocessRenderer:
             self._line, far = multiprocessing.Pipe()
             with far:
                 self._process = process.start_module(
-                    "sims.rendering.render_worker", str(far.fileno()), keep=process.DRAWING,
+                    "sims.rendering.render_worker",
+                    str(far.fileno()),
+                    keep=process.DRAWING,
                     pass_fds=[far.fileno()],
-                )  # fmt: skip
+                )
         except OSError as error:
             raise RenderError(f"cannot start the render subprocess: {error}") from error
         _all.add(self)

@@ -194,9 +194,15 @@ def add_jaws(spec: mujoco.MjSpec, carrier: mujoco.MjsBody, jaws: Jaws, rgba: Rgb
         com = (side * (jaws.clearance + jaws.thick / 2), 0.0, length / 2)
         set_inertia(body, jaws.mass, com, (*inertia, 0.0, 0.0, 0.0))
         add_joint(
-            spec, body, joint, slide, (float(side), 0.0, 0.0), (0.0, jaws.travel), jaws.servo,
+            spec,
+            body,
+            joint,
+            slide,
+            (float(side), 0.0, 0.0),
+            (0.0, jaws.travel),
+            jaws.servo,
             driven=side == 1,
-        )  # fmt: skip
+        )
         half = jaws.thick / 2
         middle = side * (jaws.clearance + half)
         add_finger(

@@ -95,13 +95,16 @@ class RateLimitedTargets:
     def __init__(self, task: Task[Any], batch: Batch, n_substeps: int):
         arm = getattr(task, "arm", None)
         if not isinstance(arm, Robot):
-            raise ValueError(f"task {task.name!r} has no arm with known limits; leave out "
-                             "--rate-limited")  # fmt: skip
+            raise ValueError(
+                f"task {task.name!r} has no arm with known limits; leave out --rate-limited"
+            )
         model = batch.model
         self.ticks = round(task.control_dt / TARGET_DT)
         if abs(self.ticks * TARGET_DT - task.control_dt) > 1e-9 or n_substeps % self.ticks:
-            raise ValueError(f"control_dt must be a multiple of {TARGET_DT} s and of the physics "
-                             f"step; got {task.control_dt} s")  # fmt: skip
+            raise ValueError(
+                f"control_dt must be a multiple of {TARGET_DT} s and of the physics "
+                f"step; got {task.control_dt} s"
+            )
         self.substeps = n_substeps // self.ticks  # of physics per tick
         self._shaper, self._window = RateLimiter.of(arm), arm.lag_limit
         actuators = [model.actuator(name).id for name in arm.joints]

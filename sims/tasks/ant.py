@@ -117,7 +117,7 @@ class Ant(Lagged[AntViews]):
             Signal("torso_pos", (3,), "m", "world", (-1e3, 1e3), "centre of the torso", False),
             Signal("torso_up", (1,), "1", "world", (-1, 1), "1 upright, -1 on its back", True),
             Signal("feet_pos", (4, 3), "m", "world", (-1e3, 1e3), f"feet: {legs}", False),
-        )  # fmt: skip
+        )
 
     def entities(self) -> tuple[Entity, ...]:
         return (body_entity("ant", ("robot", "spider", "body"), "torso", "torso_pos"),)

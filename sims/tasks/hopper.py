@@ -61,9 +61,15 @@ class Hopper(Runner[HopperViews]):
     def bind(self, batch: Batch) -> HopperViews:
         n = batch.nsim
         return HopperViews(
-            batch, batch.qpos, batch.qvel, batch.ctrl,
-            np.zeros((n, 1)), np.zeros((n, 1)), np.zeros((n, 2)), np.zeros((n, 2)),
-        )  # fmt: skip
+            batch,
+            batch.qpos,
+            batch.qvel,
+            batch.ctrl,
+            np.zeros((n, 1)),
+            np.zeros((n, 1)),
+            np.zeros((n, 2)),
+            np.zeros((n, 2)),
+        )
 
     def control(self, v: HopperViews, action: Array) -> None:
         v.before_pitch[:] = v.qpos[:, 2:3]

@@ -120,14 +120,24 @@ class LocomotionTask(Task[B]):
         model = compiled(self.xml)
         return (
             Signal(
-                "qpos", (model.nq,), "m, rad, quaternion", "joint", (-1e3, 1e3),
-                "positions: root first, then joints", True,
+                "qpos",
+                (model.nq,),
+                "m, rad, quaternion",
+                "joint",
+                (-1e3, 1e3),
+                "positions: root first, then joints",
+                True,
             ),
             Signal(
-                "qvel", (model.nv,), "m/s, rad/s", "joint", (-1e4, 1e4),
-                "speeds: root first, then joints", True,
+                "qvel",
+                (model.nv,),
+                "m/s, rad/s",
+                "joint",
+                (-1e4, 1e4),
+                "speeds: root first, then joints",
+                True,
             ),
-        )  # fmt: skip
+        )
 
 
 @dataclass
@@ -189,13 +199,20 @@ class Lagged(Runner[L]):
         """The fields of LaggedViews."""
         n, model = batch.nsim, batch.model
         return {
-            "batch": batch, "qpos": batch.qpos, "qvel": batch.qvel, "ctrl": batch.ctrl,
-            "xpos": batch.xpos, "geom_xpos": batch.geom_xpos, "ncon": batch.ncon,
+            "batch": batch,
+            "qpos": batch.qpos,
+            "qvel": batch.qvel,
+            "ctrl": batch.ctrl,
+            "xpos": batch.xpos,
+            "geom_xpos": batch.geom_xpos,
+            "ncon": batch.ncon,
             "pushed": batch.xfrc_applied,
-            "before": np.zeros((n, 2)), "lagged_place": np.zeros((n, 2)),
+            "before": np.zeros((n, 2)),
+            "lagged_place": np.zeros((n, 2)),
             "cfrc_ext": np.zeros((n, model.nbody, 6)),
-            "scratch": mujoco.MjData(model), "current": False,
-        }  # fmt: skip
+            "scratch": mujoco.MjData(model),
+            "current": False,
+        }
 
     @abstractmethod
     def lagging(self, v: L, rows: Array | slice) -> Array:

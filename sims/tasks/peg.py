@@ -23,9 +23,14 @@ from sims.tasks.scene.manipulation import (
 from sims.tasks.scene.tabletop import SceneObject
 
 PEG_THING = SceneObject(
-    "peg", "", "peg", ("peg", "pin", "dowel", "rod", "stick"),
-    (0.95, 0.55, 0.05, 1.0), (PEG_RADIUS, PEG_HALF), PEG_HALF,
-)  # fmt: skip
+    "peg",
+    "",
+    "peg",
+    ("peg", "pin", "dowel", "rod", "stick"),
+    (0.95, 0.55, 0.05, 1.0),
+    (PEG_RADIUS, PEG_HALF),
+    PEG_HALF,
+)
 INSERTED = 0.015  # m, the peg's lower end below the rim; the hole is twice as deep
 UPRIGHT = 0.97  # cosine: in the hole it cannot lean further
 PEG = 0  # its index among the things

@@ -51,10 +51,14 @@ class Pusher(LocomotionTask[PusherViews]):
 
     def bind(self, batch: Batch) -> PusherViews:
         return PusherViews(
-            batch, batch.qpos, batch.qvel, batch.ctrl, xpos=batch.xpos,
+            batch,
+            batch.qpos,
+            batch.qvel,
+            batch.ctrl,
+            xpos=batch.xpos,
             bodies=[batch.model.body(name).id for name in ("tips_arm", "object", "goal")],
             seen=np.zeros((batch.nsim, 3, 3)),
-        )  # fmt: skip
+        )
 
     def reset(self, v: PusherViews, ids: Array, rng: RowRng) -> None:
         # Gymnasium draws x and y of the cylinder until it is far from the disc at the origin.
@@ -104,14 +108,25 @@ class Pusher(LocomotionTask[PusherViews]):
         return (
             Entity("arm", ("robot", "tip"), "", "body", ("move",), "tips_arm", "tip_pos"),
             Entity(
-                "cylinder", ("can", "puck"), "white", "cylinder", ("push",), "object",
+                "cylinder",
+                ("can", "puck"),
+                "white",
+                "cylinder",
+                ("push",),
+                "object",
                 "cylinder_pos",
             ),
             Entity(
-                "disc", ("goal", "target"), "red", "disc", (), "goal", "disc_pos",
+                "disc",
+                ("goal", "target"),
+                "red",
+                "disc",
+                (),
+                "goal",
+                "disc_pos",
                 (DISC_RADIUS, DISC_RADIUS, 0.0),
             ),
-        )  # fmt: skip
+        )
 
     def goals(self) -> Mapping[str, TaskGoal[PusherViews]]:
         return _goals(self)

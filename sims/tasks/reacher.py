@@ -49,10 +49,14 @@ class Reacher(LocomotionTask[ReacherViews]):
 
     def bind(self, batch: Batch) -> ReacherViews:
         return ReacherViews(
-            batch, batch.qpos, batch.qvel, batch.ctrl,
-            fingertip=batch.body("fingertip").xpos, target=batch.body("target").xpos,
+            batch,
+            batch.qpos,
+            batch.qvel,
+            batch.ctrl,
+            fingertip=batch.body("fingertip").xpos,
+            target=batch.body("target").xpos,
             gap=np.zeros((batch.nsim, 3)),
-        )  # fmt: skip
+        )
 
     def reset(self, v: ReacherViews, ids: Array, rng: RowRng) -> None:
         v.qpos[ids, :2] += rng.uniform(-0.1, 0.1, (2,))
@@ -96,14 +100,24 @@ class Reacher(LocomotionTask[ReacherViews]):
     def entities(self) -> tuple[Entity, ...]:
         return (
             Entity(
-                "fingertip", ("arm", "robot", "finger", "tip"), "green", "body", ("move",),
-                "fingertip", "fingertip_pos",
+                "fingertip",
+                ("arm", "robot", "finger", "tip"),
+                "green",
+                "body",
+                ("move",),
+                "fingertip",
+                "fingertip_pos",
             ),
             Entity(
-                "target", ("ball", "goal", "point"), "red", "ball", ("touch",),
-                "target", "target_pos",
+                "target",
+                ("ball", "goal", "point"),
+                "red",
+                "ball",
+                ("touch",),
+                "target",
+                "target_pos",
             ),
-        )  # fmt: skip
+        )
 
     def goals(self) -> Mapping[str, TaskGoal[ReacherViews]]:
         return _goals(self)

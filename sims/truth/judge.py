@@ -178,10 +178,12 @@ class SuccessJudge:
 
     def _state(self) -> dict[str, Array]:
         return {
-            "step": self._step, "cut": self._cut, "over": self._over,
+            "step": self._step,
+            "cut": self._cut,
+            "over": self._over,
             **{f"start/{name}": start for name, start in self._starts.items()},
             **{f"record/{i}": record for i, record in enumerate(self._records.values())},
-        }  # fmt: skip
+        }
 
 
 def judged_predicates(task: Task[Any]) -> dict[str, TruthPredicate]:

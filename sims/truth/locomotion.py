@@ -161,11 +161,24 @@ WORDS: dict[str, tuple[TruthPredicate, tuple[str, ...]]] = {
     "slower": (history_predicate(_place, tabletop.slower), GOERS),
     "faster": (history_predicate(_place, tabletop.faster), GOERS),
     # What needs points alone means the same on any plane.
-    **{name: (tabletop.PREDICATES[name], FLAT) for name in (
-        "left_of", "right_of", "in_front_of", "behind", "near", "far", "between", "in_line", "at",
-        "at_point", "moved", "displaced",
-    )},
-}  # fmt: skip
+    **{
+        name: (tabletop.PREDICATES[name], FLAT)
+        for name in (
+            "left_of",
+            "right_of",
+            "in_front_of",
+            "behind",
+            "near",
+            "far",
+            "between",
+            "in_line",
+            "at",
+            "at_point",
+            "moved",
+            "displaced",
+        )
+    },
+}
 
 
 def locomotion_predicates(task: str) -> dict[str, TruthPredicate]:

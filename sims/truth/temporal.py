@@ -18,8 +18,18 @@ Array = np.ndarray
 Node = Sequence[Any]  # [name, [arguments], {numbers}]
 
 OPERATORS = (
-    "and", "or", "not", "once", "hold", "then", "within", "while", "until", "never", "always",
-)  # fmt: skip
+    "and",
+    "or",
+    "not",
+    "once",
+    "hold",
+    "then",
+    "within",
+    "while",
+    "until",
+    "never",
+    "always",
+)
 _NEVER = np.iinfo(np.int64).max  # a step that no episode has
 
 
@@ -192,6 +202,14 @@ def steps(seconds: float, dt: float) -> float:
 
 
 _OPERATORS: dict[str, Callable[[Any, Any, Array, Array, EpisodeRecord], CompletionTimes]] = {
-    "and": _and, "or": _or, "once": _once, "hold": _hold, "then": _then, "within": _within,
-    "while": _while, "until": _until, "never": _never, "always": _always,
-}  # fmt: skip
+    "and": _and,
+    "or": _or,
+    "once": _once,
+    "hold": _hold,
+    "then": _then,
+    "within": _within,
+    "while": _while,
+    "until": _until,
+    "never": _never,
+    "always": _always,
+}

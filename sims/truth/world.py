@@ -17,11 +17,14 @@ Array = np.ndarray
 
 GRIPPER = "gripper"
 SPHERE, BOX, CYLINDER, CAPSULE = (
-    int(kind) for kind in (
-        mujoco.mjtGeom.mjGEOM_SPHERE, mujoco.mjtGeom.mjGEOM_BOX, mujoco.mjtGeom.mjGEOM_CYLINDER,
+    int(kind)
+    for kind in (
+        mujoco.mjtGeom.mjGEOM_SPHERE,
+        mujoco.mjtGeom.mjGEOM_BOX,
+        mujoco.mjtGeom.mjGEOM_CYLINDER,
         mujoco.mjtGeom.mjGEOM_CAPSULE,
     )
-)  # fmt: skip
+)
 
 
 class World:

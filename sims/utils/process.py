@@ -31,12 +31,24 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 # What some need besides: to draw, to use a terminal.
 DRAWING = (
-    "MUJOCO_GL", "PYOPENGL_PLATFORM", "MUJOCO_EGL_DEVICE_ID", "LIBGL_ALWAYS_SOFTWARE",
-    "GALLIUM_DRIVER", "LP_NUM_THREADS", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY",
-    "XDG_RUNTIME_DIR", "ROBO_RL_RENDER_THREADS", "CUDA_VISIBLE_DEVICES", "LIBGL_DRIVERS_PATH",
-    "MESA_LOADER_DRIVER_OVERRIDE", "EGL_PLATFORM", "__EGL_VENDOR_LIBRARY_DIRS",
+    "MUJOCO_GL",
+    "PYOPENGL_PLATFORM",
+    "MUJOCO_EGL_DEVICE_ID",
+    "LIBGL_ALWAYS_SOFTWARE",
+    "GALLIUM_DRIVER",
+    "LP_NUM_THREADS",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "XDG_RUNTIME_DIR",
+    "ROBO_RL_RENDER_THREADS",
+    "CUDA_VISIBLE_DEVICES",
+    "LIBGL_DRIVERS_PATH",
+    "MESA_LOADER_DRIVER_OVERRIDE",
+    "EGL_PLATFORM",
+    "__EGL_VENDOR_LIBRARY_DIRS",
     "__EGL_VENDOR_LIBRARY_FILENAMES",
-)  # fmt: skip
+)
 TERMINAL = ("TERM", "COLORTERM", "NO_COLOR", "COLUMNS", "LINES")
 
 
@@ -64,8 +76,11 @@ def start_module(
     try:
         process = subprocess.Popen(
             [sys.executable, __file__, json.dumps(limits or {}), module, *arguments],
-            env=variables | _SAFE, cwd=folder, start_new_session=not terminal, **pipes,
-        )  # fmt: skip
+            env=variables | _SAFE,
+            cwd=folder,
+            start_new_session=not terminal,
+            **pipes,
+        )
     except OSError:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -83,9 +98,11 @@ def start_user_program(
     """A process that runs ``command`` (a file, or "-m" or "-c" and what follows) in a person's own
     interpreter ``python``, with their ``variables`` (all of ours unless given), where they work."""
     return subprocess.Popen(
-        [str(python), *command], env={**(os.environ if variables is None else variables), **_SAFE},
-        start_new_session=not terminal, **pipes,
-    )  # fmt: skip
+        [str(python), *command],
+        env={**(os.environ if variables is None else variables), **_SAFE},
+        start_new_session=not terminal,
+        **pipes,
+    )
 
 
 def spawn_context() -> SpawnContext:

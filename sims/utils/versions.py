@@ -16,10 +16,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 LIBRARIES = (
-    "robo-rl", "numpy", "mujoco", "gymnasium", "torch", "torchvision", "stable-baselines3",
-    "sb3-contrib", "onnx", "onnxscript", "onnxruntime", "open_clip_torch", "opencv-python-headless",
-    "scipy", "ruckig",
-)  # fmt: skip
+    "robo-rl",
+    "numpy",
+    "mujoco",
+    "gymnasium",
+    "torch",
+    "torchvision",
+    "stable-baselines3",
+    "sb3-contrib",
+    "onnx",
+    "onnxscript",
+    "onnxruntime",
+    "open_clip_torch",
+    "opencv-python-headless",
+    "scipy",
+    "ruckig",
+)
 ENGINE = "mujoco"
 # Variables that change how numbers or frames are computed, where somebody has set them.
 SETTINGS = ("OPENBLAS_CORETYPE", "ATEN_CPU_CAPABILITY", "MKL_CBWR", "MUJOCO_GL")

@@ -40,9 +40,14 @@ def brake(
         *(_joint(*joint, period) for joint in joints), strict=True
     )
     return Stop(
-        np.array(after), np.array(speed), np.array(acc),
-        np.array(end), np.array(low), np.array(high), max(seconds),
-    )  # fmt: skip
+        np.array(after),
+        np.array(speed),
+        np.array(acc),
+        np.array(end),
+        np.array(low),
+        np.array(high),
+        max(seconds),
+    )
 
 
 def max_stopping_speed(seconds: float, acceleration: Array, jerk: Array) -> tuple[Array, Array]:
@@ -97,6 +102,11 @@ def _joint(
         root = a + math.sqrt(max(a * a + 2 * jerk * v, 0.0))
         back = side * at(-2 * v / root if root > 0 else 0.0)[0]
     return (
-        qpos + side * way, side * speed, side * acc, qpos + end,
-        qpos + min(0.0, back, end), qpos + max(0.0, back, end), down + held + up,
-    )  # fmt: skip
+        qpos + side * way,
+        side * speed,
+        side * acc,
+        qpos + end,
+        qpos + min(0.0, back, end),
+        qpos + max(0.0, back, end),
+        down + held + up,
+    )

@@ -117,9 +117,12 @@ class RateLimits(FilterStage):
         sudden = behind & ~fast & (np.abs(acceleration) > self.acceleration)
         jerky = behind & ~fast & ~sudden
         return {
-            "tool_speed": paced, "stop_time": slow, "velocity": fast, "acceleration": sudden,
+            "tool_speed": paced,
+            "stop_time": slow,
+            "velocity": fast,
+            "acceleration": sudden,
             "jerk": jerky,
-        }  # fmt: skip
+        }
 
     def _stop(self, motion: JointTrajectoryPoint) -> Stop:
         return brake(*motion[:3], self.acceleration, self.jerk, self.period)

@@ -21,8 +21,12 @@ _BEING = frozenset({"", "be", "touch", "contact", "reach", "meet", "lie", "stand
 MOVING = frozenset("push|move|slide|shove|nudge|roll|drag|pull|carry|send|take|go|come".split("|"))
 _LIFTING = frozenset({"lift", "raise", "lower", "drop"})
 _MOVES = frozenset({"push", "place", "insert", "lift"})
-_AMOUNTS = {"m": "a length (5 cm)", "1": "a share (halfway, 60 %)", "rad": "an angle (30 degrees)",
-            "m/s": "a speed (10 cm/s)"}  # fmt: skip
+_AMOUNTS = {
+    "m": "a length (5 cm)",
+    "1": "a share (halfway, 60 %)",
+    "rad": "an angle (30 degrees)",
+    "m/s": "a speed (10 cm/s)",
+}
 
 
 _CORNERS = [(x, y) for x in ("at_front", "at_back") for y in ("on_left", "on_right")]
@@ -341,10 +345,15 @@ class AtomBuilder:
             said = {"just": much.value}
         elif "just" in slots:
             if much.least is None or much.most is None:
-                raise self.refuse("unsupported", f"{name} takes one {slots['just'].name}, not a "
-                                  "minimum or maximum; say it with 'give or take'")  # fmt: skip
-            said = {"just": round((much.least + much.most) / 2, 9),
-                    "tolerance": round((much.most - much.least) / 2, 9)}  # fmt: skip
+                raise self.refuse(
+                    "unsupported",
+                    f"{name} takes one {slots['just'].name}, not a "
+                    "minimum or maximum; say it with 'give or take'",
+                )
+            said = {
+                "just": round((much.least + much.most) / 2, 9),
+                "tolerance": round((much.most - much.least) / 2, 9),
+            }
         if much.tolerance is not None:
             said["tolerance"] = much.tolerance
         numbers: dict[str, float] = {}

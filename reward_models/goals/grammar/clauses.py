@@ -201,8 +201,21 @@ class ClauseParser(RelationParser):
         if self.word(i) in ("inside", "in") and not self.phrases.one(i + 1):
             yield Clause("inside", None, (Anaphor("room"),)), i + 1
         yield from self.ways(i)
-        state_verbs = ("be", "stay", "remain", "keep", "hold", "leave", "stand", "get", "end up",
-                       "set", "have", "finish", "come")  # fmt: skip
+        state_verbs = (
+            "be",
+            "stay",
+            "remain",
+            "keep",
+            "hold",
+            "leave",
+            "stand",
+            "get",
+            "end up",
+            "set",
+            "have",
+            "finish",
+            "come",
+        )
         if verb in state_verbs:
             yield from self.state(i)
         by = i + 1 if self.word(i) == "by" else i

@@ -87,9 +87,14 @@ SEVERAL = frozenset("fingers fingertips claws jaws pincers tips".split())
 ENDS = frozenset("end finish".split())
 THIS = (("that",), ("this",))
 MODIFIERS = {
-    "slowly": SLOWLY, "order": IN_ORDER, "loose": ANY_ORDER, "along": ALL_ALONG, "either": ANY_ONE,
-    "there": THERE, "once": SOMETIME,
-}  # fmt: skip
+    "slowly": SLOWLY,
+    "order": IN_ORDER,
+    "loose": ANY_ORDER,
+    "along": ALL_ALONG,
+    "either": ANY_ONE,
+    "there": THERE,
+    "once": SOMETIME,
+}
 
 # What bounds goals or goes along with them: (how it takes part; none: as its clause says, what is
 # said). Slots are clauses: DO in plain form, ACTING, SAID with a subject, BIT without a verb, ...

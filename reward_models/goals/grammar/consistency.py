@@ -140,12 +140,20 @@ def without_implied_steps(found: Sequence[Formula], at_once: bool = False) -> li
     return [
         formula
         for before, formula, after in zip((None, *found), found, (*found[1:], None), strict=False)
-        if not (isinstance(formula, Atom) and isinstance(after, Atom)
-                and _leads(formula, after, at_once, len(found) == 2))
-        and not (at_once and isinstance(formula, Atom) and formula.predicate == "released"
-                 and isinstance(before, Atom) and before.predicate in ("on", "inside")
-                 and before.terms[0] == formula.terms[0])
-    ]  # fmt: skip
+        if not (
+            isinstance(formula, Atom)
+            and isinstance(after, Atom)
+            and _leads(formula, after, at_once, len(found) == 2)
+        )
+        and not (
+            at_once
+            and isinstance(formula, Atom)
+            and formula.predicate == "released"
+            and isinstance(before, Atom)
+            and before.predicate in ("on", "inside")
+            and before.terms[0] == formula.terms[0]
+        )
+    ]
 
 
 def _leads(formula: Atom, after: Atom, at_once: bool, two: bool) -> bool:

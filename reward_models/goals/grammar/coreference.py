@@ -167,8 +167,10 @@ class ReferenceResolver:
         if len(found) == 1:
             return found[0], negated
         joiner = many[0][0]
-        if joiner == "each" and all(isinstance(f, Atom) and f.predicate in ("touch", "pressed")
-                                    and f.terms[0] == self.actor for f in found):  # fmt: skip
+        if joiner == "each" and all(
+            isinstance(f, Atom) and f.predicate in ("touch", "pressed") and f.terms[0] == self.actor
+            for f in found
+        ):
             found = [join("once", f) for f in found]  # not all at once
         return join("or" if joiner == "or" else "and", *found), negated
 

@@ -4,13 +4,24 @@ known but that no formula can say. Data."""
 from __future__ import annotations
 
 CONTRACTIONS = (
-    (r"\bcan't\b", "can not"), (r"\bcannot\b", "can not"), (r"\bwon't\b", "will not"),
-    (r"n't\b", " not"), (r"\bdont\b", "do not"), (r"\blet's\b", "let us"),
+    (r"\bcan't\b", "can not"),
+    (r"\bcannot\b", "can not"),
+    (r"\bwon't\b", "will not"),
+    (r"n't\b", " not"),
+    (r"\bdont\b", "do not"),
+    (r"\blet's\b", "let us"),
     (r"\b(it|that|what|there|here|who|where|how)'s\b", r"\1 is"),
-    (r"'d\b", " would"), (r"'ll\b", " will"), (r"'re\b", " are"), (r"'ve\b", " have"),
-    (r"'m\b", " am"), (r"'s\b", " 's "), (r"\bgray\b", "grey"), (r"\bpls\b", "please"),
-    (r"\b(left|right)hand\b", r"\1 hand"), (r"'(?!s\b)", " "),
-)  # fmt: skip
+    (r"'d\b", " would"),
+    (r"'ll\b", " will"),
+    (r"'re\b", " are"),
+    (r"'ve\b", " have"),
+    (r"'m\b", " am"),
+    (r"'s\b", " 's "),
+    (r"\bgray\b", "grey"),
+    (r"\bpls\b", "please"),
+    (r"\b(left|right)hand\b", r"\1 hand"),
+    (r"'(?!s\b)", " "),
+)
 
 DETERMINERS = frozenset("a an this that these those my your its our".split())
 COLOURS = frozenset(
@@ -20,11 +31,12 @@ COLOURS = frozenset(
 SHADES = {
     shade: colour
     for colour, shades in {
-        "red": "scarlet crimson ruby vermilion cherry", "blue": "navy azure cobalt sapphire",
+        "red": "scarlet crimson ruby vermilion cherry",
+        "blue": "navy azure cobalt sapphire",
         "green": "emerald lime",
     }.items()
     for shade in shades.split()
-}  # fmt: skip
+}
 LOOKS = frozenset("bright vivid brightly little".split())  # tell nothing apart
 COLOUR_WORDS = frozenset({"coloured", "colored", "colour", "color"})
 GENERIC = frozenset({"object", "thing", "one", "item", "piece", "shape", "toy", "body", "part"})
@@ -44,16 +56,23 @@ HANDS = tuple(
 # Kind or name of an entity -> what it is called besides the names on its card.
 ALSO_CALLED = {
     "target": "disk|marker|circle|zone|dot|marked disc|marked spot|marked position|marked place",
-    "disc": "disk|spot|circle|mark|marker|pad|dot", "button": "push button|pushbutton|buzzer",
-    "ball": "dot|spot|marker|orb|sphere|circle", "cylinder": "tube|puck|can",
-    "drawer": "drawer box", "hole": "block|peg hole|hole of block|hole in block|block 's hole",
-    "humanoid": "human|man|woman|person|figure|human figure|character", "handle": "drawer handle",
-    "ant": "spider|bug|insect|four legged robot", "cheetah": "cat|kitty|big cat|half cheetah",
-    "hopper": "one legged robot", "walker": "biped|two legged robot", "swimmer": "snake|worm",
+    "disc": "disk|spot|circle|mark|marker|pad|dot",
+    "button": "push button|pushbutton|buzzer",
+    "ball": "dot|spot|marker|orb|sphere|circle",
+    "cylinder": "tube|puck|can",
+    "drawer": "drawer box",
+    "hole": "block|peg hole|hole of block|hole in block|block 's hole",
+    "humanoid": "human|man|woman|person|figure|human figure|character",
+    "handle": "drawer handle",
+    "ant": "spider|bug|insect|four legged robot",
+    "cheetah": "cat|kitty|big cat|half cheetah",
+    "hopper": "one legged robot",
+    "walker": "biped|two legged robot",
+    "swimmer": "snake|worm",
     "pole": "pendulum|stick|rod|inverted pendulum",
     "fingertip": "hand|finger tip|end effector|arm tip|reacher|tip of arm|end of arm",
     "arm": "hand|gripper|pusher|end effector|robot arm|tip of arm",
-}  # fmt: skip
+}
 BODIES = ("torso", "robot", "body", "machine", "creature")  # what any body is called
 PLACES = frozenset("spot position location area place point marker zone area".split())
 
@@ -63,16 +82,49 @@ DOUBLED = frozenset(
 )
 # stem -> past forms that are not regular
 IRREGULAR = {
-    "put": "put", "set": "set", "lay": "laid", "stick": "stuck", "leave": "left", "sit": "sat",
-    "stand": "stood", "bring": "brought", "take": "took|taken", "get": "got", "send": "sent",
-    "lead": "led", "drive": "drove|driven", "draw": "drew|drawn", "fit": "fit|fitted",
-    "slide": "slid", "run": "ran|run", "go": "went|gone", "come": "came|come", "hold": "held",
-    "keep": "kept", "hit": "hit", "shut": "shut", "let": "let", "have": "had", "make": "made",
-    "meet": "met", "swing": "swung", "rise": "rose|risen", "fly": "flew|flown",
-    "be": "was|were|been", "hang": "hung", "swim": "swam|swum", "lie": "lay|lain",
-    "kneel": "knelt|kneeled", "do": "did|done", "give": "gave|given", "find": "found",
-    "end": "ended", "wind": "wound", "become": "became|become", "spin": "spun",
-}  # fmt: skip
+    "put": "put",
+    "set": "set",
+    "lay": "laid",
+    "stick": "stuck",
+    "leave": "left",
+    "sit": "sat",
+    "stand": "stood",
+    "bring": "brought",
+    "take": "took|taken",
+    "get": "got",
+    "send": "sent",
+    "lead": "led",
+    "drive": "drove|driven",
+    "draw": "drew|drawn",
+    "fit": "fit|fitted",
+    "slide": "slid",
+    "run": "ran|run",
+    "go": "went|gone",
+    "come": "came|come",
+    "hold": "held",
+    "keep": "kept",
+    "hit": "hit",
+    "shut": "shut",
+    "let": "let",
+    "have": "had",
+    "make": "made",
+    "meet": "met",
+    "swing": "swung",
+    "rise": "rose|risen",
+    "fly": "flew|flown",
+    "be": "was|were|been",
+    "hang": "hung",
+    "swim": "swam|swum",
+    "lie": "lay|lain",
+    "kneel": "knelt|kneeled",
+    "do": "did|done",
+    "give": "gave|given",
+    "find": "found",
+    "end": "ended",
+    "wind": "wound",
+    "become": "became|become",
+    "spin": "spun",
+}
 
 # Known, but nothing that a formula says. kind -> words
 UNSUPPORTED = {
@@ -98,7 +150,7 @@ UNSUPPORTED = {
         "a choice or a condition": "or if when whenever because since although provided else",
     }.items()
     for word in words.split()
-}  # fmt: skip
+}
 ASKING = frozenset(
     "what which who whose whom where why how is are was were am does did has".split()
 )

@@ -41,8 +41,13 @@ CHOICES = {
     }.items()
     for phrase in expand(text)
 }
-SIDES = {"left": "leftmost", "right": "rightmost", "front": "frontmost", "back": "rearmost",
-         "rear": "rearmost"}  # fmt: skip
+SIDES = {
+    "left": "leftmost",
+    "right": "rightmost",
+    "front": "frontmost",
+    "back": "rearmost",
+    "rear": "rearmost",
+}
 _BEING = PhraseTable("that is|which is|that lies|lying|standing")
 _WHAT = PhraseTable(
     "(what|whatever|whichever) is|(what|whatever) lies|what stands|one [that is]|whichever "
@@ -72,10 +77,16 @@ _COLOURED = PhraseTable("[that is] (coloured|colored)|(that|which) is|(of|with) 
 _SELF = (("you",), ("yourself",), ("itself",))
 # Superlatives of size: which half extents count, and whether the most of them is meant.
 _SIZES = {
-    "biggest": (True, "all"), "largest": (True, "all"), "smallest": (False, "all"),
-    "tallest": (True, "high"), "highest": (True, "high"), "shortest": (False, "high"),
-    "widest": (True, "wide"), "narrowest": (False, "wide"), "flattest": (False, "high"),
-}  # fmt: skip
+    "biggest": (True, "all"),
+    "largest": (True, "all"),
+    "smallest": (False, "all"),
+    "tallest": (True, "high"),
+    "highest": (True, "high"),
+    "shortest": (False, "high"),
+    "widest": (True, "wide"),
+    "narrowest": (False, "wide"),
+    "flattest": (False, "high"),
+}
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,15 @@ _ONES = (
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 NUMBERS = {word: float(i) for i, word in enumerate(_ONES)}
 NUMBERS |= {word: 10.0 * i for i, word in enumerate(_TENS, 2)}
-PARTS = {"half": 1 / 2, "third": 1 / 3, "quarter": 1 / 4, "fifth": 1 / 5, "tenth": 1 / 10,
-         "sixth": 1 / 6, "eighth": 1 / 8}  # fmt: skip
+PARTS = {
+    "half": 1 / 2,
+    "third": 1 / 3,
+    "quarter": 1 / 4,
+    "fifth": 1 / 5,
+    "tenth": 1 / 10,
+    "sixth": 1 / 6,
+    "eighth": 1 / 8,
+}
 _FRACTIONS = {*PARTS.values(), 3 / 4, 2 / 3}
 _LENGTHS = {
     1.0: "m metre metres meter meters",

@@ -686,12 +686,18 @@ def _put_down(parts: list[_Part]) -> list[_Part]:
     return [
         part
         for part, after in zip(parts, (*parts[1:], None), strict=True)
-        if not (after is not None and after.clause.verb in _PUTS and after.by == "and"
-                and isinstance(part.formula, Atom) and isinstance(after.formula, Atom)
-                and part.formula.predicate in ("lifted", "grasped") and not part.formula.numbers
-                and PREDICATES[after.formula.predicate].level
-                and after.formula.terms[0] == part.formula.terms[0])
-    ]  # fmt: skip
+        if not (
+            after is not None
+            and after.clause.verb in _PUTS
+            and after.by == "and"
+            and isinstance(part.formula, Atom)
+            and isinstance(after.formula, Atom)
+            and part.formula.predicate in ("lifted", "grasped")
+            and not part.formula.numbers
+            and PREDICATES[after.formula.predicate].level
+            and after.formula.terms[0] == part.formula.terms[0]
+        )
+    ]
 
 
 def _compared(formula: Formula, done: set[Term], after: int) -> Formula:

@@ -54,10 +54,15 @@ def verb_forms_of(kind: str, form: str) -> dict[str, list[Verb]]:
     """First word -> (words, stem, predicate, what follows) of the verbs of a kind in a form."""
     table: dict[str, list[Any]] = defaultdict(list)
     rows = {
-        "deed": DEEDS + UNCLEAR, "body": BODY_DEEDS + UNCLEAR, "place": (("", PLACE, ""),),
-        "go": (("", GO, ""),), "make": (("", MAKE, ""),), "goes": (("", GOES, ""),),
-        "hand": (("", PLACE_HAND, ""),), "pose": (("", POSE_VERBS, ""),),
-    }[kind]  # fmt: skip
+        "deed": DEEDS + UNCLEAR,
+        "body": BODY_DEEDS + UNCLEAR,
+        "place": (("", PLACE, ""),),
+        "go": (("", GO, ""),),
+        "make": (("", MAKE, ""),),
+        "goes": (("", GOES, ""),),
+        "hand": (("", PLACE_HAND, ""),),
+        "pose": (("", POSE_VERBS, ""),),
+    }[kind]
     for predicate, verbs, rest in rows:
         for verb in verbs.split("|"):
             for words in verb_forms(verb.strip())[form]:

@@ -667,7 +667,4 @@ REASONS: tuple[str, ...] = (
     "(someone|somebody) (left|has left) ANY",
 )
 # The gripper is what everything is done with.
-TOOLS: tuple[str, ...] = (
-    "(with|using|use) HAND [,|to|and]",
-    "(with|by) [one|tip|end] of HAND",
-)
+TOOLS: tuple[str, ...] = ("(with|using|use) HAND [,|to|and]", "(with|by) [one|tip|end] of HAND")

@@ -118,8 +118,11 @@ def sentence_features(text: str, things: EntityNames) -> SentenceFeatures:
 
 def _longest(phrases: NounPhraseParser, at: int) -> tuple[str, int]:
     """The entity that the longest phrase at a place names, and where it ends; "" for none."""
-    found = [(p.term, end) for p, end in phrases.one(at)
-             if isinstance(p, Referent) and isinstance(p.term, str)]  # fmt: skip
+    found = [
+        (p.term, end)
+        for p, end in phrases.one(at)
+        if isinstance(p, Referent) and isinstance(p.term, str)
+    ]
     return max(found, key=lambda one: one[1], default=("", at))
 
 

@@ -14,10 +14,26 @@ from reward_models.goals.grammar.refusals import correct_spelling
 from reward_models.goals.refusal import Refusal
 
 USUAL = "5 cm"  # of a way without an amount
-_VAGUE = ("a few centimetres", "a few centimeters", "a few cm", "a little bit", "a little", "a bit",
-          "slightly", "somewhat", "a tad", "some")  # fmt: skip
-_SIDES = {"left": "left", "right": "right", "forward": "front", "forwards": "front",
-          "backward": "back", "backwards": "back"}  # of the table, by the way to it  # fmt: skip
+_VAGUE = (
+    "a few centimetres",
+    "a few centimeters",
+    "a few cm",
+    "a little bit",
+    "a little",
+    "a bit",
+    "slightly",
+    "somewhat",
+    "a tad",
+    "some",
+)
+_SIDES = {
+    "left": "left",
+    "right": "right",
+    "forward": "front",
+    "forwards": "front",
+    "backward": "back",
+    "backwards": "back",
+}  # of the table, by the way to it
 
 
 def repaired_readings(text: str, card: TaskCard) -> list[Formula]:

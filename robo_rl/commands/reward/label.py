@@ -83,9 +83,10 @@ def main(argv: Sequence[str]) -> int:
         return [
             Label(*question)
             for question, answers in store.answered().items()
-            if question[2:] == (text, scene) and bool(question[1]) == (command.ask == "pair")
+            if question[2:] == (text, scene)
+            and bool(question[1]) == (command.ask == "pair")
             and all(answer.by != by for answer in answers)
-        ]  # fmt: skip
+        ]
 
     if not left():
         for question in sample_questions(task, text, scene, store, command):
@@ -115,8 +116,9 @@ def typed_answers(
     """(question, what is typed), as a store has it; a picture of each question lies beside it."""
     shown = store.folder / "asked.png"
     print(f"{question_text(text, keys)} It is shown in {shown}")
-    hint = ", ".join(key if key == word or key.isdigit() else f"{key} ({word})"
-                     for key, word in keys.items())  # fmt: skip
+    hint = ", ".join(
+        key if key == word or key.isdigit() else f"{key} ({word})" for key, word in keys.items()
+    )
     for number, question in enumerate(asked, 1):
         rows = []
         for row, names in enumerate(question.films, 1):
@@ -135,8 +137,16 @@ def typed_answers(
 def draw_number(picture: np.ndarray, number: str) -> None:
     """Writes a number into the corner of a picture (H, W, 3)."""
     for thick, shade in ((6, 0), (2, 255)):
-        cv2.putText(picture, number, (8, 34), cv2.FONT_HERSHEY_SIMPLEX, 1.1, (shade,) * 3, thick,
-                    cv2.LINE_AA)  # fmt: skip
+        cv2.putText(
+            picture,
+            number,
+            (8, 34),
+            cv2.FONT_HERSHEY_SIMPLEX,
+            1.1,
+            (shade,) * 3,
+            thick,
+            cv2.LINE_AA,
+        )
 
 
 def question_text(text: str, keys: Mapping[str, str]) -> str:

@@ -40,8 +40,14 @@ def main(argv: Sequence[str]) -> int:
         raise ValueError(f"{command.out} exists already; give a new one")
     task, goal = known_goal(vars(command), command.goal)
     said = take_pictures(
-        task, goal, command.out, of=command.of, count=command.count, camera=command.camera,
-        size=command.size, seed=command.seed,
-    )  # fmt: skip
+        task,
+        goal,
+        command.out,
+        of=command.of,
+        count=command.count,
+        camera=command.camera,
+        size=command.size,
+        seed=command.seed,
+    )
     print(f"{command.out}: {command.count} of {said}")
     return 0

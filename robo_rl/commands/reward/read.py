@@ -47,9 +47,12 @@ def main(argv: Sequence[str]) -> int:
         captions = f"none: {error}"
     if command.as_json:
         entry = {
-            "formula": str(goal.formula), "understood": goal.understood, "captions": steps,
-            "never": never, "truth": judged.key,
-        }  # fmt: skip
+            "formula": str(goal.formula),
+            "understood": goal.understood,
+            "captions": steps,
+            "never": never,
+            "truth": judged.key,
+        }
         print(json.dumps(entry, indent=1))
     else:
         print(f"{goal.formula}\nunderstood: {goal.understood}\ncaptions: {captions}")

@@ -115,8 +115,10 @@ def _check(command: ScoreCommand) -> None:
         known = "; ".join(source.says for source in SOURCES.values())
         raise ValueError(f"no source given; expected any of: {known}")
     if command.frames < 2 or (command.episodes is not None and command.episodes < 1):
-        raise ValueError(f"--frames must be at least 2 and --episodes 1, got {command.frames} and "
-                         f"{command.episodes}")  # fmt: skip
+        raise ValueError(
+            f"--frames must be at least 2 and --episodes 1, got {command.frames} and "
+            f"{command.episodes}"
+        )
     if command.plot and command.plot.suffix != ".png":
         raise ValueError(f"--plot must be a .png file, got {command.plot}")
     if command.bounds and not -np.inf < command.bounds[0] < command.bounds[1] < np.inf:
@@ -174,9 +176,13 @@ def _by_model(command: ScoreCommand, console: Console) -> Iterator[tuple[SourceE
 def _watch(command: ScoreCommand, console: Console, **more: int) -> SourceOptions:
     """What is to be seen, and how."""
     return SourceOptions(
-        goal=command.goal, task=command.task, camera=command.camera, episodes=command.episodes,
-        tell=lambda said: _say(console, said), **more,
-    )  # fmt: skip
+        goal=command.goal,
+        task=command.task,
+        camera=command.camera,
+        episodes=command.episodes,
+        tell=lambda said: _say(console, said),
+        **more,
+    )
 
 
 def _episode_figures(seen: SourceEpisode, score: Array) -> Figures:

@@ -27,9 +27,11 @@ def main(argv: Sequence[str]) -> int:
     printed = Annotated[bool, tyro.conf.arg(name="json", help="print the card as JSON")]
     fields = [("scorer", Annotated[KINDS[kind], unnamed]), ("as_json", printed, False)]
     command = tyro.cli(
-        make_dataclass(kind, fields), args=rest, prog=f"robo-rl reward train {kind}",
+        make_dataclass(kind, fields),
+        args=rest,
+        prog=f"robo-rl reward train {kind}",
         description=inspect.getdoc(KINDS[kind]),
-    )  # fmt: skip
+    )
     if command.scorer.out.exists():
         raise ValueError(f"{command.scorer.out} exists already; give a new one")
     console = Console(stderr=True)

@@ -27,8 +27,16 @@ if TYPE_CHECKING:
 RATE = FitConfig.learning_rate
 # Tasks, arms and cameras of the weights inside the package.
 SHIPPED_TASKS = (
-    "reach", "lift", "pick_place", "stack", "drawer", "button", "peg", "drawer_then_place", "push",
-)  # fmt: skip
+    "reach",
+    "lift",
+    "pick_place",
+    "stack",
+    "drawer",
+    "button",
+    "peg",
+    "drawer_then_place",
+    "push",
+)
 SHIPPED_ARMS = ("so101", "ur5e", "fr3")
 SHIPPED_CAMERAS = ("front", "top")
 
@@ -128,10 +136,16 @@ def main(argv: Sequence[str]) -> int:
     if kept.exists():
         console.print(f"resuming from {kept}")
     config = FitConfig(
-        minutes=command.minutes, steps=command.steps, batch=command.batch, seed=command.seed,
-        device=command.device, large=command.large or command.ship, dtype=command.dtype,
-        learning_rate=command.learning_rate, text_learning_rate=command.learning_rate / 2,
-    )  # fmt: skip
+        minutes=command.minutes,
+        steps=command.steps,
+        batch=command.batch,
+        seed=command.seed,
+        device=command.device,
+        large=command.large or command.ship,
+        dtype=command.dtype,
+        learning_rate=command.learning_rate,
+        text_learning_rate=command.learning_rate / 2,
+    )
     with stage_progress(console) as progress:
 
         def drawn(share: float) -> None:

@@ -74,6 +74,8 @@ def _llm_program(command: WriteCommand, task: Task[Any], card: TaskCard, sentenc
     [draft] = writer.propose(card, sentence, 1)
     Console(stderr=True).print(str(budget), highlight=False)
     if wrong := errors(writer.findings(draft.text, card)):
-        raise ValueError(f"after {command.model.repairs} repairs the program of the model is still "
-                         f"refused: {'; '.join(map(str, wrong))}")  # fmt: skip
+        raise ValueError(
+            f"after {command.model.repairs} repairs the program of the model is still "
+            f"refused: {'; '.join(map(str, wrong))}"
+        )
     return draft.text

@@ -47,9 +47,13 @@ TARGET_RADIUS = 0.04  # m
 def _add_target(spec: mujoco.MjSpec) -> None:
     body = _stand(spec, "target")
     body.add_geom(
-        name="target", type=CYLINDER, size=(TARGET_RADIUS, 0.001, 0), rgba=GREEN,
-        contype=0, conaffinity=0,
-    )  # fmt: skip
+        name="target",
+        type=CYLINDER,
+        size=(TARGET_RADIUS, 0.001, 0),
+        rgba=GREEN,
+        contype=0,
+        conaffinity=0,
+    )
     body.add_site(name="target", group=4)
 
 
@@ -58,12 +62,18 @@ TARGET = Fixture(
     _add_target,
     (
         Entity(
-            "target", ("target", "goal", "disc", "spot", "mark", "pad"), "green", "target",
-            ("touch",), "target", "target_pos", (TARGET_RADIUS, TARGET_RADIUS, 0.0),
+            "target",
+            ("target", "goal", "disc", "spot", "mark", "pad"),
+            "green",
+            "target",
+            ("touch",),
+            "target",
+            "target_pos",
+            (TARGET_RADIUS, TARGET_RADIUS, 0.0),
         ),
     ),
     places=(Placement("target", aside=TARGET_RADIUS / 2),),
-)  # fmt: skip
+)
 
 
 # A button: a yellow cap on a spring, in a dark case.
@@ -76,13 +86,25 @@ def _add_button(spec: mujoco.MjSpec) -> None:
     _box(stand, (-0.035, -0.035, 0.0), (0.035, 0.035, 0.026), STEEL)
     cap = stand.add_body(name="button", pos=(0.0, 0.0, BUTTON_HEIGHT))
     cap.add_joint(
-        name="button_joint", type=SLIDE, axis=(0, 0, -1), limited=True, range=(0.0, BUTTON_TRAVEL),
-        stiffness=150.0, springref=-0.008, damping=6.0, armature=0.1, solimp_limit=STIFF,
-    )  # fmt: skip
+        name="button_joint",
+        type=SLIDE,
+        axis=(0, 0, -1),
+        limited=True,
+        range=(0.0, BUTTON_TRAVEL),
+        stiffness=150.0,
+        springref=-0.008,
+        damping=6.0,
+        armature=0.1,
+        solimp_limit=STIFF,
+    )
     cap.add_geom(
-        name="button", type=CYLINDER, size=(0.024, 0.008, 0), pos=(0, 0, -0.008), rgba=YELLOW,
+        name="button",
+        type=CYLINDER,
+        size=(0.024, 0.008, 0),
+        pos=(0, 0, -0.008),
+        rgba=YELLOW,
         mass=0.05,
-    )  # fmt: skip
+    )
     cap.add_site(name="button", group=4)
     spec.add_exclude(bodyname1="button_case", bodyname2="button")
 
@@ -92,14 +114,19 @@ BUTTON = Fixture(
     _add_button,
     (
         Entity(
-            "button", ("button", "switch", "knob"), "yellow", "button", ("touch", "press"),
-            "button", "button_pos",
+            "button",
+            ("button", "switch", "knob"),
+            "yellow",
+            "button",
+            ("touch", "press"),
+            "button",
+            "button_pos",
         ),
     ),
     joint="button_joint",
     range=(0.0, BUTTON_TRAVEL),
     doc="how far the button is pressed",
-)  # fmt: skip
+)
 
 
 # A cabinet whose drawer comes out towards -y. The drawer's origin is the middle of its front, on
@@ -124,9 +151,16 @@ def _add_drawer(spec: mujoco.MjSpec) -> None:
 
     drawer = cabinet.add_body(name="drawer")
     drawer.add_joint(
-        name="drawer_joint", type=SLIDE, axis=(0, -1, 0), limited=True, range=(0.0, DRAWER_TRAVEL),
-        damping=4.0, frictionloss=0.4, armature=0.4, solimp_limit=STIFF,
-    )  # fmt: skip
+        name="drawer_joint",
+        type=SLIDE,
+        axis=(0, -1, 0),
+        limited=True,
+        range=(0.0, DRAWER_TRAVEL),
+        damping=4.0,
+        frictionloss=0.4,
+        armature=0.4,
+        solimp_limit=STIFF,
+    )
     w, d, t = DRAWER_HALF, DRAWER_DEPTH, DRAWER_WALL
     _box(drawer, (-w, 0.0, 0.004), (w, d, DRAWER_FLOOR), PALE)
     _box(drawer, (-w, 0.0, 0.004), (w, t, DRAWER_TOP + 0.004), PALE, "drawer_front")
@@ -136,13 +170,18 @@ def _add_drawer(spec: mujoco.MjSpec) -> None:
     reach = 0.034  # m, half the bar
     for x in (-reach, reach):
         drawer.add_geom(
-            type=CYLINDER, fromto=(x, 0, HANDLE_UP, x, -HANDLE_OFF, HANDLE_UP), size=(0.004, 0, 0),
+            type=CYLINDER,
+            fromto=(x, 0, HANDLE_UP, x, -HANDLE_OFF, HANDLE_UP),
+            size=(0.004, 0, 0),
             rgba=STEEL,
-        )  # fmt: skip
+        )
     drawer.add_geom(
-        name="handle", type=mujoco.mjtGeom.mjGEOM_CAPSULE, size=(0.005, 0, 0), rgba=STEEL,
+        name="handle",
+        type=mujoco.mjtGeom.mjGEOM_CAPSULE,
+        size=(0.005, 0, 0),
+        rgba=STEEL,
         fromto=(-reach, -HANDLE_OFF, HANDLE_UP, reach, -HANDLE_OFF, HANDLE_UP),
-    )  # fmt: skip
+    )
     drawer.add_site(name="drawer", pos=(0.0, DRAWER_DEPTH / 2, DRAWER_MIDDLE), group=4)
     drawer.add_site(name="handle", pos=(0.0, -HANDLE_OFF, HANDLE_UP), group=4)
     spec.add_exclude(bodyname1="cabinet", bodyname2="drawer")
@@ -153,20 +192,30 @@ DRAWER = Fixture(
     _add_drawer,
     (
         Entity(
-            "drawer", ("drawer", "tray", "compartment"), "", "drawer",
-            ("touch", "open", "close", "pull", "push"), "drawer", "drawer_pos",
+            "drawer",
+            ("drawer", "tray", "compartment"),
+            "",
+            "drawer",
+            ("touch", "open", "close", "pull", "push"),
+            "drawer",
+            "drawer_pos",
             (DRAWER_HALF, DRAWER_DEPTH / 2, 0.0),
         ),
         Entity(
-            "handle", ("handle", "bar", "grip"), "", "handle", ("touch", "pull", "push"),
-            "drawer", "handle_pos",
+            "handle",
+            ("handle", "bar", "grip"),
+            "",
+            "handle",
+            ("touch", "pull", "push"),
+            "drawer",
+            "handle_pos",
         ),
     ),
     joint="drawer_joint",
     range=(0.0, DRAWER_TRAVEL),
     doc="how far the drawer is open",
     places=(Placement("drawer", under=DRAWER_MIDDLE - DRAWER_FLOOR, aside=0.016),),
-)  # fmt: skip
+)
 
 
 # A block with a square hole, as wide as the peg and a millimetre more.
@@ -193,9 +242,14 @@ SOCKET = Fixture(
     _add_socket,
     (
         Entity(
-            "hole", ("hole", "slot", "opening", "socket"), "", "hole", ("touch",), "socket",
+            "hole",
+            ("hole", "slot", "opening", "socket"),
+            "",
+            "hole",
+            ("touch",),
+            "socket",
             "hole_pos",
         ),
     ),
     places=(Placement("hole", deep=HOLE_DEPTH),),
-)  # fmt: skip
+)

@@ -142,8 +142,9 @@ def _attributes(name: str, element: ET.Element) -> None:
         kinds = FILES.get(element.tag, ())
         if not element.get("file", "").lower().endswith(kinds or ("\0",)):
             expected = f"a file that ends in {' or '.join(kinds)}" if kinds else "no file"
-            raise SceneError(f"{name}: {element_text(element)} must have {expected}, got "
-                             f"{element.get('file')!r}")  # fmt: skip
+            raise SceneError(
+                f"{name}: {element_text(element)} must have {expected}, got {element.get('file')!r}"
+            )
     if element.tag == "mesh" and "builtin" in element.keys():
         raise SceneError(f"{name}: {element_text(element)} must be a file or vertices")
     for side in ("width", "height") if element.tag == "texture" else ():

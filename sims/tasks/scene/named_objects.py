@@ -103,8 +103,9 @@ def _item(item: str, text: str) -> list[ObjectDescription]:
         colour, shape = colour[:1], colour[1:]
     if not shape or colour[0] not in COLOURS or shape[0] not in _WORDS:
         known = [*COLOURS, *_WORDS, *_SIZED, *NUMBERS]
-        near = [m for w in words if w not in known
-                for m in difflib.get_close_matches(w, known, 1, 0.75)]  # fmt: skip
+        near = [
+            m for w in words if w not in known for m in difflib.get_close_matches(w, known, 1, 0.75)
+        ]
         hint = f"; did you mean {' or '.join(map(repr, near))}? Expected" if near else "; expected"
         raise ValueError(
             f"unknown object {item.strip()!r} in --things {text!r}{hint} objects such as "
@@ -140,8 +141,12 @@ def _aliases(one: ObjectDescription, number: int) -> tuple[str, ...]:
     "can 2"."""
     nouns = (one.shape, *SHAPES[one.shape])
     sizes = SIZES[one.size][0] if one.size else ()
-    sized = [f"{size} {colour}{noun}" for noun in nouns for size in sizes
-             for colour in ("", f"{one.colour} ")]  # fmt: skip
+    sized = [
+        f"{size} {colour}{noun}"
+        for noun in nouns
+        for size in sizes
+        for colour in ("", f"{one.colour} ")
+    ]
     numbered = [f"{noun} {number}" for noun in nouns] if number else []
     return (*nouns, *sized, *numbered)
 
@@ -155,9 +160,15 @@ def _thing(one: ObjectDescription, name: str, aliases: Sequence[str]) -> SceneOb
     size = _sizes(one)
     affordances = (*LOOSE, "stack") if one.shape in FLAT_TOPPED else LOOSE
     return SceneObject(
-        name, one.colour, one.shape, tuple(aliases), COLOURS[one.colour], size, size[-1],
+        name,
+        one.colour,
+        one.shape,
+        tuple(aliases),
+        COLOURS[one.colour],
+        size,
+        size[-1],
         affordances,
-    )  # fmt: skip
+    )
 
 
 def _plate(one: ObjectDescription, name: str, aliases: Sequence[str]) -> Fixture:
@@ -166,9 +177,13 @@ def _plate(one: ObjectDescription, name: str, aliases: Sequence[str]) -> Fixture
     def add_to(spec: mujoco.MjSpec) -> None:
         body = spec.worldbody.add_body(name=name, mocap=True)
         body.add_geom(
-            name=name, type=mujoco.mjtGeom.mjGEOM_CYLINDER, size=(radius, THICK, 0),
-            rgba=COLOURS[one.colour], contype=0, conaffinity=0,
-        )  # fmt: skip
+            name=name,
+            type=mujoco.mjtGeom.mjGEOM_CYLINDER,
+            size=(radius, THICK, 0),
+            rgba=COLOURS[one.colour],
+            contype=0,
+            conaffinity=0,
+        )
         body.add_site(name=name, group=4)
 
     half = (radius, radius, 0.0)

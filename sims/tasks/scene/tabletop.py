@@ -85,18 +85,33 @@ class SceneObject:
 
 THINGS = (
     SceneObject(
-        "red_cube", "red", "cube", ("cube", "block", "box", "brick"),
-        (0.90, 0.08, 0.06, 1.0), (0.02, 0.02, 0.02), 0.02,
+        "red_cube",
+        "red",
+        "cube",
+        ("cube", "block", "box", "brick"),
+        (0.90, 0.08, 0.06, 1.0),
+        (0.02, 0.02, 0.02),
+        0.02,
     ),
     SceneObject(
-        "blue_ball", "blue", "ball", ("ball", "sphere", "orb"),
-        (0.06, 0.18, 0.95, 1.0), (0.021,), 0.021,
+        "blue_ball",
+        "blue",
+        "ball",
+        ("ball", "sphere", "orb"),
+        (0.06, 0.18, 0.95, 1.0),
+        (0.021,),
+        0.021,
     ),
     SceneObject(
-        "green_cylinder", "green", "cylinder", ("cylinder", "can", "tube"),
-        (0.05, 0.75, 0.12, 1.0), (0.019, 0.024), 0.024,
+        "green_cylinder",
+        "green",
+        "cylinder",
+        ("cylinder", "can", "tube"),
+        (0.05, 0.75, 0.12, 1.0),
+        (0.019, 0.024),
+        0.024,
     ),
-)  # fmt: skip
+)
 
 
 def cube_orientation(mat: Array) -> Array:
@@ -133,11 +148,24 @@ TURNS: dict[str, tuple[OrientationFeature, ...]] = {
 GRIPPER = Entity(
     "gripper",
     (
-        "gripper", "hand", "claw", "fingers", "finger", "arm", "robot", "effector", "tool", "tip",
+        "gripper",
+        "hand",
+        "claw",
+        "fingers",
+        "finger",
+        "arm",
+        "robot",
+        "effector",
+        "tool",
+        "tip",
         "jaws",
     ),
-    "", "gripper", ("move",), "gripper", "tip",
-)  # fmt: skip
+    "",
+    "gripper",
+    ("move",),
+    "gripper",
+    "tip",
+)
 
 
 @dataclass
@@ -271,10 +299,7 @@ class Tabletop(Task[TabletopViews]):
         # On top of the last target, not of the measured joint: sag must not feed back.
         low, high = self.arm.joint_range.T
         lag = min(self.lag, self.arm.lag_limit)
-        room = (
-            np.maximum(low, v.qpos - lag) - v.ctrl,
-            np.minimum(high, v.qpos + lag) - v.ctrl,
-        )
+        room = (np.maximum(low, v.qpos - lag) - v.ctrl, np.minimum(high, v.qpos + lag) - v.ctrl)
         room = np.minimum(room[0], 0.0), np.maximum(room[1], 0.0)
         v.ctrl[:] += self._joint_step(v, slice(None), move, room)
 
@@ -386,9 +411,7 @@ class Tabletop(Task[TabletopViews]):
             Signal("gripper", (1,), arm.gripper_unit, "joint", jaws, "gripper joint angle", True),
             Signal("tip", (3,), "m", "world", (-span, span), "point between the fingertips", True),
             Signal("pointing", (3,), "1", "world", (-1, 1), "direction out of the gripper", True),
-            Signal(
-                "finger_middles", (2, 3), "m", "world", (-span, span), "of both fingers", True
-            ),
+            Signal("finger_middles", (2, 3), "m", "world", (-span, span), "of both fingers", True),
             *(
                 Signal(
                     f"{t.name}_pos", (3,), "m", "world", (-1, 1), f"centre of the {t.kind}", False
@@ -402,12 +425,17 @@ class Tabletop(Task[TabletopViews]):
             ),
             *(
                 Signal(
-                    f"{t.name}_fingers", (2,), "m", "world", (0, 1),
-                    f"from each finger's surface to that of the {t.kind}", False,
+                    f"{t.name}_fingers",
+                    (2,),
+                    "m",
+                    "world",
+                    (0, 1),
+                    f"from each finger's surface to that of the {t.kind}",
+                    False,
                 )
                 for t in self.objects
             ),
-        )  # fmt: skip
+        )
 
     def entities(self) -> tuple[Entity, ...]:
         return (
@@ -526,10 +554,16 @@ class Tabletop(Task[TabletopViews]):
         over_it = centre + rng.normal((3,)) * (0.018, 0.018, 0.0)
         over_it[:, 2] = rng.uniform(0.03, 0.15)
         anywhere = np.concatenate(
-            [polar_to_table(place, rng.uniform(*place.air_reach),
-                   rng.uniform(-place.air_sector, place.air_sector)),
-             rng.uniform(0.012, place.air_top)[:, None]], axis=1,
-        )  # fmt: skip
+            [
+                polar_to_table(
+                    place,
+                    rng.uniform(*place.air_reach),
+                    rng.uniform(-place.air_sector, place.air_sector),
+                ),
+                rng.uniform(0.012, place.air_top)[:, None],
+            ],
+            axis=1,
+        )
         target = np.where(where < 0.45, round_it, np.where(where < 0.65, over_it, anywhere))
         target[:, 2] = np.maximum(target[:, 2], self.tip_floor)
         return target

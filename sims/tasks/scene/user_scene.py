@@ -33,9 +33,14 @@ from sims.tasks.scene.mjcf import (
 from sims.tasks.scene.tabletop import SceneObject
 
 BOX, SPHERE, CYLINDER, CAPSULE = (
-    int(kind) for kind in (mujoco.mjtGeom.mjGEOM_BOX, mujoco.mjtGeom.mjGEOM_SPHERE,
-                           mujoco.mjtGeom.mjGEOM_CYLINDER, mujoco.mjtGeom.mjGEOM_CAPSULE)
-)  # fmt: skip
+    int(kind)
+    for kind in (
+        mujoco.mjtGeom.mjGEOM_BOX,
+        mujoco.mjtGeom.mjGEOM_SPHERE,
+        mujoco.mjtGeom.mjGEOM_CYLINDER,
+        mujoco.mjtGeom.mjGEOM_CAPSULE,
+    )
+)
 _HANDLED = ("touch", "push", "lift", "place")
 # What can be done to each kind unless the card says otherwise; what lies loose, what does not.
 LOOSE: dict[str, tuple[str, ...]] = {
@@ -337,8 +342,10 @@ class _Reader:
             )
         name, entry = entities[0], self.card[entities[0]]
         if entry["kind"] not in LOOSE:
-            raise SceneError(f"{self.card_name}: [{name}] has a free joint, so its kind must be "
-                             f"one of {', '.join(LOOSE)}, got {entry['kind']!r}")  # fmt: skip
+            raise SceneError(
+                f"{self.card_name}: [{name}] has a free joint, so its kind must be "
+                f"one of {', '.join(LOOSE)}, got {entry['kind']!r}"
+            )
         joints = [child for child in top.iter() if child.tag in ("joint", "freejoint")]
         if top.find(".//body") is not None or len(joints) != 1:
             raise SceneError(
@@ -375,10 +382,18 @@ class _Reader:
         extents = tuple(round(float(h), 6) for h in half)
         self.own.objects += (
             UserObject(
-                name, entry["colour"], entry["kind"], tuple(entry["names"]), (0.5, 0.5, 0.5, 1.0),
-                extents, extents[2], entry["affordances"], made, extents,
+                name,
+                entry["colour"],
+                entry["kind"],
+                tuple(entry["names"]),
+                (0.5, 0.5, 0.5, 1.0),
+                extents,
+                extents[2],
+                entry["affordances"],
+                made,
+                extents,
             ),
-        )  # fmt: skip
+        )
         place = self.data.xpos[number] + centre
         self.own.spots[name] = self._spot(
             name, "anywhere", (float(place[0]), float(place[1]), extents[0], extents[1])
@@ -389,9 +404,12 @@ class _Reader:
         self, name: str, kind: str, shapes: tuple[ObjectGeom, ...], half: Array
     ) -> None:
         """What the goals' meaning rests on: a cube is a box on a square, a ball a sphere, ..."""
-        wanted = {"cube": (BOX, "a box on a square"), "ball": (SPHERE, "a sphere"),
-                  "cylinder": (CYLINDER, "an upright cylinder"),
-                  "peg": (CYLINDER, "an upright cylinder")}  # fmt: skip
+        wanted = {
+            "cube": (BOX, "a box on a square"),
+            "ball": (SPHERE, "a sphere"),
+            "cylinder": (CYLINDER, "an upright cylinder"),
+            "peg": (CYLINDER, "an upright cylinder"),
+        }
         if kind not in wanted:
             return
         shape, words = wanted[kind]
@@ -456,8 +474,10 @@ class _Reader:
             if entry["kind"] in MOVING:
                 moving.append((name, body))
         if len(moving) > 1:
-            raise SceneError(f"{self.card_name}: only one part of {element_text(top)} can move, "
-                             f"got {', '.join(name for name, _ in moving)}")  # fmt: skip
+            raise SceneError(
+                f"{self.card_name}: only one part of {element_text(top)} can move, "
+                f"got {', '.join(name for name, _ in moving)}"
+            )
         low, high = self._box(top)
         origin = self.data.xpos[self.model.body(top.get("name")).id]
         joint, travel = self._joint(*moving[0]) if moving else ("", 0.0)
@@ -487,8 +507,10 @@ class _Reader:
         if entry["site"]:
             sites = [site for site in body.iter("site") if site.get("name") == entry["site"]]
             if not sites:
-                raise SceneError(f"{self.card_name}: [{name}] site {entry['site']!r} is not in "
-                                 f"{element_text(body)} of {self.name}")  # fmt: skip
+                raise SceneError(
+                    f"{self.card_name}: [{name}] site {entry['site']!r} is not in "
+                    f"{element_text(body)} of {self.name}"
+                )
             sites[0].set("name", name)
             sites[0].set("group", "4")
         else:
@@ -507,9 +529,15 @@ class _Reader:
                 geom.set("conaffinity", "0")
         wide, deep = (round(float(h), 6) for h in ((high - low) / 2)[:2])
         return Entity(
-            name, tuple(entry["names"]), entry["colour"], entry["kind"], entry["affordances"],
-            entry["body"], f"{name}_pos", (wide, deep, 0.0),
-        )  # fmt: skip
+            name,
+            tuple(entry["names"]),
+            entry["colour"],
+            entry["kind"],
+            entry["affordances"],
+            entry["body"],
+            f"{name}_pos",
+            (wide, deep, 0.0),
+        )
 
     def _joint(self, name: str, body: ET.Element) -> tuple[str, float]:
         """(name, travel m) of the slide of a part that moves."""
