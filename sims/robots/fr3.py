@@ -18,22 +18,8 @@ import math
 import mujoco
 import numpy as np
 
-from sims.robots.parts import (
-    BOX,
-    Jaws,
-    Link,
-    Rgba,
-    ServoSpec,
-    Vec3,
-    add_finger_material,
-    add_jaws,
-    add_link,
-    add_solid,
-    add_tube,
-    quat,
-    set_inertia,
-)
-from sims.robots.robot import Robot
+from sims.robots.arm_model import ArmModel, Base, Palm
+from sims.robots.parts import BOX, Jaws, Link, Rgba, ServoSpec, Vec3, add_solid, add_tube
 from sims.robots.workbench import BENCH
 
 BASE_MASS = 2.3966
@@ -170,7 +156,7 @@ WRIST_SERVO = ServoSpec(kp=600.0, kv=20.0, force=12.0, armature=0.074, damping=0
 SPEED = np.array([2.62, 2.62, 2.62, 2.62, 5.26, 4.18, 5.26])  # rad/s
 # The maker allows each joint 10; with every joint at once, in the worst pose, this is what the
 # torques allow.
-ACCELERATION = np.full(7, 3.0)  # rad/s^2
+ACCELERATION = 3.0  # rad/s^2
 
 # The hand: its frame on the flange, which lies 0.107 m along z of link 7, and the tip in the hand.
 FLANGE = 0.107
@@ -198,7 +184,7 @@ GREY: Rgba = (0.55, 0.56, 0.59, 1.0)
 DARK: Rgba = (0.17, 0.17, 0.19, 1.0)
 
 
-def _add_geoms(bodies: dict[str, mujoco.MjsBody]) -> None:
+def _add_shapes(bodies: dict[str, mujoco.MjsBody]) -> None:
     """Gives the bodies their shapes: white housings, grey where one turns on another."""
     base = bodies["base"]
     add_solid(base, BOX, (-0.13, -0.065, 0.0), (0.06, 0.065, 0.05), WHITE)
@@ -244,52 +230,36 @@ def _add_geoms(bodies: dict[str, mujoco.MjsBody]) -> None:
     add_solid(hand, BOX, (-0.090, -0.017, 0.052), (0.090, 0.017, 0.062), DARK)
 
 
-def build(spec: mujoco.MjSpec, pos: Vec3 = (0.0, 0.0, 0.0), yaw: float = 0.0) -> None:
-    """Adds the arm to ``spec``, base at ``pos`` (m), turned by ``yaw`` (rad) about z.
+# Our gripper frames have the jaws along x; Franka's hand has them along y.
+_X, _Y, _Z = HAND_COM
+_XX, _YY, _ZZ, _XY, _XZ, _YZ = HAND_INERTIA
 
-    Arm shapes have contype 0 and conaffinity 1: they touch whatever has bit 1 in contype, which is
-    every geom that says nothing, and never one another.
-    """
-    base = spec.worldbody.add_body(name="base", pos=list(pos), quat=quat((0.0, 0.0, yaw)))
-    set_inertia(base, BASE_MASS, BASE_COM, BASE_INERTIA)
-    bodies, parent = {"base": base}, base
-    for link in LINKS:
-        servo = ARM_SERVO if link.joint in ("joint1", "joint2", "joint3", "joint4") else WRIST_SERVO
-        bodies[link.body] = parent = add_link(spec, parent, link, servo)
-    # Our gripper frames have the jaws along x; Franka's hand has them along y.
-    turn = quat((0.0, 0.0, HAND_YAW + _Q))
-    hand = bodies["gripper"] = parent.add_body(name="gripper", pos=[0.0, 0.0, FLANGE], quat=turn)
-    x, y, z = HAND_COM
-    xx, yy, zz, xy, xz, yz = HAND_INERTIA
-    set_inertia(hand, HAND_MASS, (y, -x, z), (yy, xx, zz, -xy, yz, -xz))
-    add_finger_material(spec)
-    _add_geoms(bodies)
-    add_jaws(spec, hand, JAWS, GREY)
-    hand.add_site(name="tip", pos=[0.0, 0.0, TIP], group=4)
-    for body in (*bodies.values(), *hand.bodies):
-        body.gravcomp = 1.0
+MODEL = ArmModel(
+    base=Base(BASE_MASS, BASE_COM, BASE_INERTIA),
+    links=LINKS,
+    servos=(*[ARM_SERVO] * 4, *[WRIST_SERVO] * 3),
+    palm=Palm(
+        xyz=(0.0, 0.0, FLANGE),
+        rpy=(0.0, 0.0, HAND_YAW + _Q),
+        mass=HAND_MASS,
+        com=(_Y, -_X, _Z),
+        inertia=(_YY, _XX, _ZZ, -_XY, _YZ, -_XZ),
+        jaws=JAWS,
+        rgba=GREY,
+    ),
+    add_shapes=_add_shapes,
+    tip_xyz=(0.0, 0.0, TIP),
+)
 
-
-FR3 = Robot(
-    name="fr3",
-    joints=tuple(link.joint for link in LINKS),
+FR3 = MODEL.robot(
+    "fr3",
     # Tip 0.45 m ahead of the base and 0.11 m above the table, pointing straight down, the elbow in
     # the arm's own plane, the jaws opening along y.
     home=np.array([0.0, 0.140576, 0.0, -2.567927, 0.0, 2.708503, 0.785398]),
-    joint_range=np.array([link.limit for link in LINKS]),
     velocity_limit=SPEED,
     acceleration_limit=ACCELERATION,
-    effort_limit=np.array([87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0]),
-    gripper_joint=JAWS.joints[0],
-    gripper_range=(0.0, JAWS.travel),
     lag_limit=0.04,
-    gripper_unit="m",
-    gripper_followers=JAWS.joints[1:],
-    tool_site="tip",
-    finger_geoms=("finger_left", "finger_right"),
-    base_body="base",
     workspace=BENCH,
     feels=True,
     softest=200.0,  # ours: joint impedance is the user's to set
-    build=build,
 )

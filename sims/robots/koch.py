@@ -18,106 +18,87 @@ not for drawers and stacks: it is offered for reach and push.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import mujoco
 import numpy as np
 
 from sims.rendering.cameras import Camera
-from sims.robots.parts import (
-    BOX,
-    Rgba,
-    ServoSpec,
-    Vec3,
-    add_finger,
-    add_finger_material,
-    add_joint,
-    add_solid,
-    quat,
-)
-from sims.robots.robot import Robot, Workspace
+from sims.robots.arm_model import ArmModel, Base
+from sims.robots.parts import BOX, Link, Rgba, ServoSpec, Vec3, add_finger, add_solid
+from sims.robots.robot import Workspace
 
-
-class Part(NamedTuple):
-    """One moving body: its place in its parent's frame, its joint and its inertia."""
-
-    body: str
-    joint: str
-    xyz: Vec3  # m
-    axis: Vec3
-    limit: tuple[float, float]  # rad
-    mass: float  # kg
-    com: Vec3  # m
-    turn: tuple[float, float, float, float]  # of the principal axes, w first
-    inertia: Vec3  # kg m^2, about them
-
-
-PARTS: tuple[Part, ...] = (
-    Part(
+LINKS: tuple[Link, ...] = (
+    Link(
         "shoulder",
         "shoulder_pan",
         (-0.012, 0.0, 0.0409),
-        (0.0, 0.0, -1.0),
+        (0.0, 0.0, math.pi),
         (-2.2, 2.2),
         0.05014,
         (0.011924, -0.00048792, 0.013381),
-        (-0.0190903, 0.705417, 0.0178052, 0.708312),
         (1.44921e-05, 1.2371e-05, 7.59138e-06),
+        (-0.0190903, 0.705417, 0.0178052, 0.708312),
+        (0.0, 0.0, -1.0),
     ),
-    Part(
+    Link(
         "upper_arm",
         "shoulder_lift",
         (0.0, -0.0209, 0.0154),
-        (0.0, 1.0, 0.0),
+        (0.0, 0.0, 0.0),
         (-1.57, 0.6),
         0.050177,
         (0.0011747, 0.02097, 0.071547),
-        (0.998768, 2.01447e-05, 0.0496266, 0.000367169),
         (3.73065e-05, 3.3772e-05, 7.94901e-06),
+        (0.998768, 2.01447e-05, 0.0496266, 0.000367169),
+        (0.0, 1.0, 0.0),
     ),
-    Part(
+    Link(
         "lower_arm",
         "elbow_flex",
         (-0.0148, 0.0065, 0.1083),
-        (0.0, -1.0, 0.0),
+        (0.0, 0.0, 0.0),
         (-1.57, 1.45),
         0.06379,
         (-0.05537, 0.014505, 0.0028659),
-        (8.17663e-05, 0.710999, -4.16983e-05, 0.703193),
         (2.45081e-05, 2.2231e-05, 7.34061e-06),
+        (8.17663e-05, 0.710999, -4.16983e-05, 0.703193),
+        (0.0, -1.0, 0.0),
     ),
-    Part(
+    Link(
         "wrist",
         "wrist_flex",
         (-0.10048, 5e-05, 0.0026999),
-        (0.0, 1.0, 0.0),
+        (0.0, 0.0, 0.0),
         (-2.0, 2.0),
         0.019805,
         (-0.02652, 0.019195, -9.0614e-06),
-        (0.707361, 0.706812, 0.00580344, 0.00484124),
         (2.95813e-06, 2.8759e-06, 1.07787e-06),
+        (0.707361, 0.706812, 0.00580344, 0.00484124),
+        (0.0, 1.0, 0.0),
     ),
-    Part(
+    Link(
         "gripper",
         "wrist_roll",
         (-0.045, 0.013097, 0.0),
-        (1.0, 0.0, 0.0),
+        (0.0, 0.0, 0.0),
         (-3.14, 3.14),
         0.029277,
         (-0.019091, 0.0053379, 0.00018011),
-        (0.105295, 0.703509, -0.0986543, 0.695885),
         (8.11303e-06, 7.14908e-06, 3.27429e-06),
+        (0.105295, 0.703509, -0.0986543, 0.695885),
+        (1.0, 0.0, 0.0),
     ),
-    Part(
+    Link(
         "moving_jaw",
         "gripper",
         (-0.01315, -0.0075, 0.0145),
-        (0.0, 0.0, 1.0),
+        (0.0, 0.0, 0.0),
         (-0.032, 1.60),
         0.012831,
         (-0.02507, 0.0010817, -0.01414),
-        (0.528148, 0.5474, 0.466496, 0.451436),
         (3.49922e-06, 2.45768e-06, 1.4645e-06),
+        (0.528148, 0.5474, 0.466496, 0.451436),
+        (0.0, 0.0, 1.0),
     ),
 )
 BASE_MASS = 0.12  # kg, ours: it does not move
@@ -147,14 +128,14 @@ def _jaws(fixed: mujoco.MjsBody, moving: mujoco.MjsBody) -> None:
     middle, moving_middle = ((root + END_X) / 2 for root in ROOT_X)
     size, moving_size = (((root - END_X) / 2, HALF_THICK, HALF_WIDTH) for root in ROOT_X)
     add_finger(fixed, "finger_fixed", size, (middle, FIXED_Y + HALF_THICK, TIP_XYZ[2]))
-    hinge, lean = PARTS[-1].xyz, -PARTS[-1].limit[0]
+    hinge, lean = LINKS[-1].xyz, -LINKS[-1].limit[0]
     x, y = moving_middle - hinge[0], FIXED_Y - GAP - HALF_THICK - hinge[1]
     c, s = math.cos(lean), math.sin(lean)
     place = (c * x - s * y, s * x + c * y, TIP_XYZ[2] - hinge[2])
     add_finger(moving, "finger_moving", moving_size, place, (0.0, 0.0, lean))
 
 
-def _add_geoms(bodies: dict[str, mujoco.MjsBody]) -> None:
+def _add_shapes(bodies: dict[str, mujoco.MjsBody]) -> None:
     """Gives the bodies their shapes, sized (m) after the servos and what holds them."""
     base = bodies["base"]
     add_solid(base, BOX, (-0.055, -0.035, 0.0), (0.030, 0.035, 0.006), WHITE)
@@ -167,28 +148,7 @@ def _add_geoms(bodies: dict[str, mujoco.MjsBody]) -> None:
     add_solid(bodies["lower_arm"], BOX, (-0.110, 0.004, -0.010), (-0.080, 0.026, 0.014), DARK)
     add_solid(bodies["wrist"], BOX, (-0.045, 0.003, -0.010), (-0.010, 0.025, 0.010), DARK)
     add_solid(bodies["gripper"], BOX, (-0.028, -0.012, -0.012), (-0.001, 0.0165, 0.012), DARK)
-
-
-def build(spec: mujoco.MjSpec, pos: Vec3 = (0.0, 0.0, 0.0), yaw: float = 0.0) -> None:
-    """Adds the arm to ``spec``, base at ``pos`` (m), turned by ``yaw`` (rad) about z.
-
-    Its shapes touch the world and never one another, as the SO-101's.
-    """
-    body = spec.worldbody.add_body(name="base", pos=list(pos), quat=quat((0.0, 0.0, yaw)))
-    body.mass, body.inertia, body.explicitinertial = BASE_MASS, [1e-4, 1e-4, 1e-4], True
-    bodies, turned = {"base": body}, quat((0.0, 0.0, math.pi))
-    unit = 180.0 / math.pi if spec.compiler.degree else 1.0
-    for part, servo in zip(PARTS, SERVOS, strict=True):
-        body = body.add_body(name=part.body, pos=list(part.xyz), quat=turned)
-        body.mass, body.ipos, body.iquat = part.mass, list(part.com), list(part.turn)
-        body.inertia, body.explicitinertial = list(part.inertia), True
-        hinge = mujoco.mjtJoint.mjJNT_HINGE
-        add_joint(spec, body, part.joint, hinge, part.axis, part.limit, servo, unit)
-        bodies[part.body], turned = body, [1.0, 0.0, 0.0, 0.0]
-    add_finger_material(spec)
-    _add_geoms(bodies)
     _jaws(bodies["gripper"], bodies["moving_jaw"])
-    bodies["gripper"].add_site(name="tip", pos=list(TIP_XYZ), quat=quat(TIP_RPY), group=4)
 
 
 WORKSPACE = Workspace(
@@ -212,22 +172,21 @@ WORKSPACE = Workspace(
         "top", pos=(0.11, 0.0, 0.55), target=(0.11, 0.0, 0.0), fovy=42.0, up=(-1.0, 0.0, 0.0)
     ),
 )
-_ARM = PARTS[:-1]
+MODEL = ArmModel(
+    base=Base(BASE_MASS, None, (1e-4, 1e-4, 1e-4), turn=(1.0, 0.0, 0.0, 0.0)),
+    links=LINKS,
+    servos=SERVOS,
+    add_shapes=_add_shapes,
+    tip_xyz=TIP_XYZ,
+    tip_rpy=TIP_RPY,
+)
 
-KOCH = Robot(
-    name="koch",
-    joints=tuple(part.joint for part in _ARM),
+KOCH = MODEL.robot(
+    "koch",
     # Tip 0.14 m ahead of the first axis and 0.07 m above the table, pointing straight down.
     home=np.array([-0.048317, -0.259251, -0.471570, -1.783116, -0.048317]),
-    joint_range=np.array([part.limit for part in _ARM]),
     velocity_limit=SPEED,
-    acceleration_limit=np.full(5, ACCELERATION),
-    effort_limit=np.array([servo.force for servo in SERVOS[:-1]]),
-    gripper_joint=PARTS[-1].joint,
-    gripper_range=PARTS[-1].limit,
-    tool_site="tip",
-    finger_geoms=("finger_fixed", "finger_moving"),
-    base_body="base",
+    acceleration_limit=ACCELERATION,
     grip_open=0.90,  # the jaws' tips 52 mm apart
     grip_offset=0.025,  # the fixed jaw stands this far from what is grasped
     workspace=WORKSPACE,
@@ -235,6 +194,5 @@ KOCH = Robot(
     # The maker says that a load above the most for some time is an overload, and neither how much
     # nor how long; the emulated servos give up at this for 2 s.
     overload=0.8,
-    build=build,
     tasks=("reach", "push"),
 )

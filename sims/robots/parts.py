@@ -8,6 +8,7 @@ from typing import NamedTuple
 import mujoco
 
 Vec3 = tuple[float, float, float]
+Quat = tuple[float, float, float, float]  # w first
 Rgba = tuple[float, float, float, float]
 Face = tuple[tuple[float, float], tuple[float, float]]
 
@@ -19,7 +20,7 @@ FINGER_MATERIAL = "finger"  # gives off light, so the jaws keep their colour in 
 
 
 class Link(NamedTuple):
-    """One moving body: its frame in its parent's, its joint about z, and its inertia."""
+    """One moving body: its frame in its parent's, its joint and its inertia."""
 
     body: str
     joint: str
@@ -28,7 +29,9 @@ class Link(NamedTuple):
     limit: tuple[float, float]  # rad
     mass: float  # kg
     com: Vec3  # m
-    inertia: tuple[float, float, float, float, float, float]  # kg m^2: xx yy zz xy xz yz
+    inertia: tuple[float, ...]  # kg m^2: xx yy zz xy xz yz, or with ``turn`` the principal three
+    turn: Quat | None = None  # of the principal axes
+    axis: Vec3 = (0.0, 0.0, 1.0)  # of the joint
 
 
 class ServoSpec(NamedTuple):
@@ -53,10 +56,23 @@ def quat(rpy: Vec3) -> list[float]:
     ]
 
 
-def set_inertia(body: mujoco.MjsBody, mass: float, com: Vec3, inertia: tuple[float, ...]) -> None:
-    """Gives ``body`` its mass (kg), centre (m) and inertia (kg m^2: xx yy zz xy xz yz)."""
-    body.mass, body.ipos, body.fullinertia = mass, list(com), list(inertia)
-    body.explicitinertial = True
+def set_inertia(
+    body: mujoco.MjsBody,
+    mass: float,
+    com: Vec3 | None,
+    inertia: tuple[float, ...],
+    turn: Quat | None = None,
+) -> None:
+    """Gives ``body`` its mass (kg), centre (m) and inertia (kg m^2: xx yy zz xy xz yz, or the
+    principal three about axes turned by ``turn``).
+    """
+    body.mass, body.explicitinertial = mass, True
+    if com is not None:
+        body.ipos = list(com)
+    if turn is None:
+        body.fullinertia = list(inertia)
+    else:
+        body.inertia, body.iquat = list(inertia), list(turn)
 
 
 def add_link(
@@ -64,11 +80,11 @@ def add_link(
 ) -> mujoco.MjsBody:
     """The body of ``link`` under ``parent``, with its joint and the servo that drives it."""
     body = parent.add_body(name=link.body, pos=list(link.xyz), quat=quat(link.rpy))
-    set_inertia(body, link.mass, link.com, link.inertia)
+    set_inertia(body, link.mass, link.com, link.inertia, link.turn)
     hinge = mujoco.mjtJoint.mjJNT_HINGE
     # Joint ranges are read in the unit the spec is set to, whoever set it.
     unit = 180.0 / math.pi if spec.compiler.degree else 1.0
-    add_joint(spec, body, link.joint, hinge, (0.0, 0.0, 1.0), link.limit, servo, unit)
+    add_joint(spec, body, link.joint, hinge, link.axis, link.limit, servo, unit)
     return body
 
 

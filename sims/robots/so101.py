@@ -21,6 +21,7 @@ import mujoco
 import numpy as np
 
 from sims.rendering.cameras import Camera
+from sims.robots.arm_model import ArmModel, Base
 from sims.robots.parts import (
     BOX,
     CYLINDER,
@@ -30,13 +31,9 @@ from sims.robots.parts import (
     ServoSpec,
     Vec3,
     add_finger,
-    add_finger_material,
-    add_link,
     add_solid,
-    quat,
-    set_inertia,
 )
-from sims.robots.robot import Robot, Workspace
+from sims.robots.robot import Workspace
 
 BASE_MASS = 0.147
 BASE_COM: Vec3 = (0.0137179, -5.19711e-05, 0.0334843)
@@ -154,7 +151,7 @@ def _jaw(body: mujoco.MjsBody, name: str, face: Face, side: int, along: int) -> 
     add_finger(body, name, tuple(size), tuple(pos), rpy)
 
 
-def _add_geoms(bodies: dict[str, mujoco.MjsBody]) -> None:
+def _add_shapes(bodies: dict[str, mujoco.MjsBody]) -> None:
     """Gives the bodies their shapes, measured (m) after the printed parts."""
     base = bodies["base"]
     add_solid(base, BOX, (-0.022, -0.055, 0.0), (0.064, 0.055, 0.010), GREY)
@@ -190,24 +187,8 @@ def _add_geoms(bodies: dict[str, mujoco.MjsBody]) -> None:
     add_solid(
         jaw, CYLINDER, (-0.0095, -0.0095, -0.004), (0.0095, 0.0095, 0.0415), GREY, collide=False
     )
-
-
-def build(spec: mujoco.MjSpec, pos: Vec3 = (0.0, 0.0, 0.0), yaw: float = 0.0) -> None:
-    """Adds the arm to ``spec``, base at ``pos`` (m), turned by ``yaw`` (rad) about z.
-
-    Arm shapes have contype 0 and conaffinity 1: they touch whatever has bit 1 in contype, which is
-    every geom that says nothing, and never one another.
-    """
-    base = spec.worldbody.add_body(name="base", pos=list(pos), quat=quat((0.0, 0.0, yaw)))
-    set_inertia(base, BASE_MASS, BASE_COM, BASE_INERTIA)
-    bodies, parent = {"base": base}, base
-    for link in LINKS:
-        bodies[link.body] = parent = add_link(spec, parent, link, SERVO)
-    add_finger_material(spec)
-    _add_geoms(bodies)
-    _jaw(bodies["gripper"], "finger_fixed", FIXED_FACE, -1, 2)
-    _jaw(bodies["moving_jaw"], "finger_moving", MOVING_FACE, 1, 1)
-    bodies["gripper"].add_site(name="tip", pos=list(TIP_XYZ), quat=quat(TIP_RPY), group=4)
+    _jaw(gripper, "finger_fixed", FIXED_FACE, -1, 2)
+    _jaw(jaw, "finger_moving", MOVING_FACE, 1, 1)
 
 
 WORKSPACE = Workspace(
@@ -231,29 +212,27 @@ WORKSPACE = Workspace(
         "top", pos=(0.19, 0.0, 0.75), target=(0.19, 0.0, 0.0), fovy=42.0, up=(-1.0, 0.0, 0.0)
     ),
 )
-_ARM = LINKS[:-1]
+MODEL = ArmModel(
+    base=Base(BASE_MASS, BASE_COM, BASE_INERTIA),
+    links=LINKS,
+    servos=(SERVO,) * 6,
+    add_shapes=_add_shapes,
+    tip_xyz=TIP_XYZ,
+    tip_rpy=TIP_RPY,
+)
 
-SO101 = Robot(
-    name="so101",
-    joints=tuple(link.joint for link in _ARM),
+SO101 = MODEL.robot(
+    "so101",
     # Tip 0.20 m ahead of the shoulder-pan axis and 0.07 m above the table, pointing straight down,
     # the jaws opening along y. No higher: the wrist's travel ends at 95 degrees below the forearm,
     # so the tool points straight down only below 0.093 m, and below about 0.083 m at this distance.
     home=np.array([-0.040404, 0.058670, -0.034163, 1.546296, 1.579065]),
-    joint_range=np.array([link.limit for link in _ARM]),
-    velocity_limit=np.full(5, SPEED),
-    acceleration_limit=np.full(5, ACCELERATION),
-    effort_limit=np.full(5, SERVO.force),
-    gripper_joint=LINKS[-1].joint,
-    gripper_range=LINKS[-1].limit,
-    tool_site="tip",
-    finger_geoms=("finger_fixed", "finger_moving"),
-    base_body="base",
+    velocity_limit=SPEED,
+    acceleration_limit=ACCELERATION,
     grip_open=0.80,  # the jaws' tips 66 mm apart, the moving one not yet high above the fixed one
     grip_offset=0.031,  # the fixed jaw does not move, so it stands this far from what is grasped
     workspace=WORKSPACE,
     # What identifications of such servos come to (BAM, Open Duck: 10 to 18), against SERVO's 998.
     softest=10.0,
     overload=0.8,  # for 2 s, as its servos' registers 36 and 35 leave the factory
-    build=build,
 )

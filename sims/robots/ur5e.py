@@ -18,23 +18,8 @@ import math
 import mujoco
 import numpy as np
 
-from sims.robots.parts import (
-    BOX,
-    CYLINDER,
-    Jaws,
-    Link,
-    Rgba,
-    ServoSpec,
-    Vec3,
-    add_finger_material,
-    add_jaws,
-    add_link,
-    add_solid,
-    add_tube,
-    quat,
-    set_inertia,
-)
-from sims.robots.robot import Robot
+from sims.robots.arm_model import ArmModel, Base, Palm
+from sims.robots.parts import BOX, CYLINDER, Jaws, Link, Rgba, ServoSpec, add_solid, add_tube
 from sims.robots.workbench import BENCH
 
 BASE_MASS = 4.0
@@ -114,7 +99,7 @@ SPEED = math.pi  # rad/s, every joint
 # What the maker's ROS 2 driver plans with ("chosen conservatively", the arm is limited by torque
 # alone; ur_moveit_config/config/joint_limits.yaml). With every joint at twice this at once, in the
 # worst pose, no joint needs more torque than it has.
-ACCELERATION = np.full(6, 5.0)  # rad/s^2
+ACCELERATION = 5.0  # rad/s^2
 
 # The gripper, z out of the flange, the jaws along x.
 PALM_MASS, FINGER_MASS = 0.777441, 0.0612811  # kg
@@ -140,7 +125,7 @@ BLUE: Rgba = (0.42, 0.62, 0.78, 1.0)
 DARK: Rgba = (0.15, 0.15, 0.17, 1.0)
 
 
-def _add_geoms(bodies: dict[str, mujoco.MjsBody]) -> None:
+def _add_shapes(bodies: dict[str, mujoco.MjsBody]) -> None:
     """Gives the bodies their shapes: motor housings with blue caps, tubes between them."""
     base = bodies["base"]
     add_tube(base, (0, 0, 0), (0, 0, 0.03), 0.075, DARK)
@@ -183,49 +168,33 @@ def _add_geoms(bodies: dict[str, mujoco.MjsBody]) -> None:
     add_solid(palm, BOX, (-0.058, -0.014, 0.064), (0.058, 0.014, 0.092), DARK)
 
 
-def build(spec: mujoco.MjSpec, pos: Vec3 = (0.0, 0.0, 0.0), yaw: float = 0.0) -> None:
-    """Adds the arm to ``spec``, base at ``pos`` (m), turned by ``yaw`` (rad) about z.
-
-    Arm shapes have contype 0 and conaffinity 1: they touch whatever has bit 1 in contype, which is
-    every geom that says nothing, and never one another.
-    """
+MODEL = ArmModel(
     # The description turns base_link_inertia, where the chain begins, by half a turn.
-    base = spec.worldbody.add_body(name="base", pos=list(pos), quat=quat((0.0, 0.0, yaw + math.pi)))
-    set_inertia(base, BASE_MASS, (0.0, 0.0, 0.0), BASE_INERTIA)
-    bodies, parent = {"base": base}, base
-    for link in LINKS:
-        servo = WRIST_SERVO if link.joint.startswith("wrist") else SHOULDER_SERVO
-        bodies[link.body] = parent = add_link(spec, parent, link, servo)
-    palm = bodies["gripper"] = parent.add_body(name="gripper")
-    set_inertia(palm, PALM_MASS, (0.0, 0.0, 0.0354675), PALM_INERTIA)
-    add_finger_material(spec)
-    _add_geoms(bodies)
-    add_jaws(spec, palm, JAWS, DARK)
-    palm.add_site(name="tip", pos=[0.0, 0.0, TIP], group=4)
-    for body in (*bodies.values(), *palm.bodies):
-        body.gravcomp = 1.0
+    base=Base(BASE_MASS, (0.0, 0.0, 0.0), BASE_INERTIA, yaw=math.pi),
+    links=LINKS,
+    servos=(*[SHOULDER_SERVO] * 3, *[WRIST_SERVO] * 3),
+    palm=Palm(
+        xyz=(0.0, 0.0, 0.0),
+        rpy=(0.0, 0.0, 0.0),
+        mass=PALM_MASS,
+        com=(0.0, 0.0, 0.0354675),
+        inertia=PALM_INERTIA,
+        jaws=JAWS,
+        rgba=DARK,
+    ),
+    add_shapes=_add_shapes,
+    tip_xyz=(0.0, 0.0, TIP),
+)
 
-
-UR5E = Robot(
-    name="ur5e",
-    joints=tuple(link.joint for link in LINKS),
+UR5E = MODEL.robot(
+    "ur5e",
     # Tip 0.45 m ahead of the base and 0.11 m above the table, pointing straight down, the elbow up,
     # the jaws opening along y.
     home=np.array([-0.300735, -1.553483, 2.157763, -2.175077, -1.570796, -0.300735]),
-    joint_range=np.array([link.limit for link in LINKS]),
-    velocity_limit=np.full(6, SPEED),
+    velocity_limit=SPEED,
     acceleration_limit=ACCELERATION,
-    effort_limit=np.array([150.0, 150.0, 150.0, 28.0, 28.0, 28.0]),
-    gripper_joint=JAWS.joints[0],
-    gripper_range=(0.0, JAWS.travel),
     lag_limit=0.04,
-    gripper_unit="m",
-    gripper_followers=JAWS.joints[1:],
-    tool_site="tip",
-    finger_geoms=("finger_left", "finger_right"),
-    base_body="base",
     workspace=BENCH,
     feels=True,
     softest=200.0,  # ours: nobody publishes how far servoj gives at its lowest gain
-    build=build,
 )
