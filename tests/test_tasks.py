@@ -51,6 +51,7 @@ ALL_GOALS = [
 FIRST = next(iter(sims.ROBOTS))
 GOALS = [row for row in ALL_GOALS if row[1] in (None, FIRST)]
 GOALS += [row for row in ALL_GOALS if row[1] not in (None, FIRST)][::8]
+OTHER_GOALS = [pytest.param(*row, marks=pytest.mark.slow) for row in ALL_GOALS if row not in GOALS]
 SOLVED = [row for row in GOALS if sims.TASKS[row[0]].has_expert]
 UNSOLVED = [(name, goal) for name, robot, goal in GOALS if not sims.TASKS[name].has_expert]
 EPISODES = 12  # of the expert; a thousand in `make check`
@@ -279,7 +280,7 @@ def test_the_truth_of_a_goal_without_expert_is_consistent(name: str, goal: str) 
         assert np.allclose(result.reward, sum(rewards.values()), atol=1e-5)
 
 
-@pytest.mark.parametrize(("name", "robot", "goal"), GOALS)
+@pytest.mark.parametrize(("name", "robot", "goal"), GOALS + OTHER_GOALS)
 def test_no_episode_begins_with_its_goal_met(name: str, robot: str | None, goal: str) -> None:
     env = sims.make(name, 256, seed=10, robot=robot, goal=goal)
     env.reset()
