@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 import venv
 from pathlib import Path
 
@@ -293,6 +294,22 @@ def test_a_folder_imports_what_its_docstring_says(package: str) -> None:
             assert short in allowed or other == package, (
                 f"{place} imports {other}; {folder}/__init__.py allows {named[1]}"
             )
+
+
+def test_every_data_file_is_in_the_wheel() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    patterns = declared["package-data"]
+    packed = {
+        path
+        for package, globs in patterns.items()
+        for name in (OURS if package == "*" else (package,))
+        for glob in globs
+        for path in (ROOT / name).glob(glob)
+    }
+    for package in OURS:
+        files = {path for path in (ROOT / package).rglob("*") if path.is_file()}
+        data = {path for path in files if path.suffix not in (".py", ".pyc")}
+        assert data <= packed, f"in no pattern of package-data: {data - packed}"
 
 
 def test_rewards_that_look_at_frames_are_listed_where_goals_are_read() -> None:

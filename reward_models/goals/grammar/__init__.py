@@ -1,6 +1,6 @@
 """Reads a sentence into a formula: words, things, quantities, clauses, sentences, meaning.
 
-Every word must have its place in a pattern of ``wordings.py``, in a noun phrase, in a quantity or
+Every word must have its place in a pattern of ``wordings.toml``, in a noun phrase, in a quantity or
 in what joins clauses; a sentence is read in every way in which all of its words have one. If these
 mean one formula, that is it; if they mean several, the sentence is refused, and so it is where what
 it says has no meaning on the card, and where it has no such reading: a policy trained on a misread

@@ -12,7 +12,7 @@ from reward_models.goals.grammar.clauses import Clause
 from reward_models.goals.grammar.consistency import join_parts
 from reward_models.goals.grammar.noun_phrases import EntityNames
 from reward_models.goals.grammar.quantities import Quantity
-from reward_models.goals.grammar.wordings import OF
+from reward_models.goals.grammar.wordings import BODY_OF
 from reward_models.goals.predicates import AFTER, BODY, FURNITURE, GRIPPER, MARKS, PREDICATES, SIDES
 from reward_models.goals.refusal import Refusal
 
@@ -389,7 +389,7 @@ class AtomBuilder:
             raise self.refuse("unsupported", f"{known.name} is not measured in this task")
         if known.name in SIDES and not self.card.area:
             raise self.refuse("unsupported", "the scene has no table with known sides")
-        if atom.predicate in OF and atom.terms[0] != OF[atom.predicate]:
+        if atom.predicate in BODY_OF and atom.terms[0] != BODY_OF[atom.predicate]:
             raise self.refuse(
                 "unsupported", f"{atom.predicate} does not apply to the {atom.terms[0]}"
             )
