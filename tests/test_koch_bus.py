@@ -10,19 +10,10 @@ import pytest
 from arms import Arm, koch
 
 from real_robot.drivers.koch import DynamixelPackets
-from real_robot.emulators.dynamixel import (
-    ALERT,
-    BAD_LIMIT,
-    BAD_RANGE,
-    NO_ACCESS,
-    TRIPPED,
-    UNIT,
-    XL330,
-    crc,
-    from_other_servo,
-    packet,
-)
+from real_robot.emulators.dynamixel import ALERT, crc, from_other_servo, packet
+from real_robot.emulators.dynamixel_registers import BAD_LIMIT, BAD_RANGE, NO_ACCESS, TRIPPED, XL330
 from real_robot.emulators.motion_profile import advance_profile
+from real_robot.emulators.servo_base import UNIT
 
 BUS = sdk.PacketHandler(2.0)
 # ROBOTIS e-manual, "DYNAMIXEL Protocol 2.0": what it prints beside each instruction.

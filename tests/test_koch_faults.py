@@ -21,7 +21,8 @@ from servo_ride import GOOD, Ride, torque
 import sims
 from real_robot import Ended, Fault, PolicyBundle, RobotFault, Target, emulators
 from real_robot.drivers.koch import KochDriver
-from real_robot.emulators.dynamixel import TICKS, TRIPPED
+from real_robot.emulators.dynamixel_registers import TRIPPED
+from real_robot.emulators.servo_base import TICKS
 
 Took = Callable[[float, str], None]
 

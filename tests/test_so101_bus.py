@@ -10,7 +10,8 @@ import pytest
 import scservo_sdk as sdk
 from arms import Arm, so101
 
-from real_robot.emulators.feetech import MIDDLE, REGISTERS, UNIT, checksum
+from real_robot.emulators.feetech import REGISTERS, checksum
+from real_robot.emulators.servo_base import MIDDLE, UNIT
 
 BUS = sdk.PacketHandler(0)
 

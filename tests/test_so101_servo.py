@@ -9,7 +9,7 @@ import pytest
 from arms import Arm, so101
 
 from real_robot import Fault, RobotFault
-from real_robot.emulators.feetech_registers import UNIT
+from real_robot.emulators.servo_base import UNIT
 from real_robot.emulators.sts3215 import RESISTANCE, STALL, VOLTS, Gains, Loops, Power
 
 PAN, LIFT, ELBOW = 0, 1, 2

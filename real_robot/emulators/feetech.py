@@ -17,33 +17,40 @@ because its supply breaks down, and backlash.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
 from real_robot.emulators.feetech_registers import (
     BITS,
-    MIDDLE,
     OVERCURRENT,
     OVERHEAT,
     OVERLOAD,
     REGISTERS,
-    TICKS,
-    UNIT,
     VOLTAGE,
     FeetechServo,
 )
 from real_robot.emulators.motion_profile import advance_profile
-from real_robot.emulators.physics import ArmPhysics, GoalHistory
+from real_robot.emulators.physics import ArmPhysics
+from real_robot.emulators.servo_base import (
+    ACTION,
+    BROADCAST,
+    MIDDLE,
+    PING,
+    READ,
+    REBOOT,
+    REG_WRITE,
+    SYNC_READ,
+    SYNC_WRITE,
+    TICKS,
+    UNIT,
+    WRITE,
+    EmulatedServoBus,
+)
 from real_robot.emulators.sts3215 import GAIN_D, GAIN_P, VOLTS, Gains, Loops, Power
-from real_robot.emulators.wire_faults import BYTE_S, FaultyWire, ServoReply, Traffic
+from real_robot.emulators.wire_faults import ServoReply
 
 Array = np.ndarray
-
-BROADCAST = 0xFE
-
-PING, READ, WRITE, REG_WRITE, ACTION = 1, 2, 3, 4, 5
-REBOOT, SYNC_READ, SYNC_WRITE = 8, 0x82, 0x83
 
 CURRENT = 0.0065  # A, the unit of a current
 LOOK_S = 0.1  # s, between two looks at what is slow: heat
@@ -60,20 +67,16 @@ def from_other_servo(packet: bytes) -> bytes:
     return packet[:2] + body + bytes([checksum(body)])
 
 
-class FeetechBus:
-    """The servos of ``physics`` as one bus: bytes in, bytes out.
-
-    Joint i is servo i + 1. Fresh from the factory, or calibrated so that the middle of each joint's
-    travel reads 2047. ``seed`` decides how the horns are mounted on the encoders.
+class FeetechBus(EmulatedServoBus[FeetechServo]):
+    """The servos of ``physics``, fresh from the factory, or calibrated so that the middle of each
+    joint's travel reads 2047. ``seed`` decides how the horns are mounted on the encoders.
     """
 
+    HEADER, FRAMING = b"\xff\xff", 4
     registers, bits = REGISTERS, BITS
 
     def __init__(self, physics: ArmPhysics, *, calibrated: bool = True, seed: int = 0):
-        self.physics = physics
-        self.wire = FaultyWire(seed, 4, from_other_servo)
-        self.traffic = Traffic()
-        self.goals = GoalHistory(len(physics.joints))
+        super().__init__(physics, seed, from_other_servo)
         rng = np.random.default_rng(seed)
         self.servos = [
             FeetechServo(index + 1, MIDDLE + int(rng.integers(-180, 181)), index)
@@ -82,13 +85,11 @@ class FeetechBus:
         n = len(self.servos)
         self.loops, self.power = Loops(n), Power(n)
         self.duty = np.zeros(n)  # share of the supply's voltage that each motor gets
-        self.speed: int | None = None  # of the host, which is not looked at
         self._setpoint, self._pace = np.zeros(n), np.zeros(n)  # steps, steps/s: of the profiles
         self._overloaded, self._overdrawn = np.zeros(n), np.zeros(n)  # s, of too much
         self._given: Array | None = None  # duties, as measured
         self._looked = 0.0  # s since the last look at what is slow
         self._volted = False  # the supply was too low or too high for some servo
-        self._input = bytearray()
         if calibrated:
             self._calibrate()
         self._look()
@@ -261,11 +262,7 @@ class FeetechBus:
         """Brings the read-only registers up to date."""
         physics, power, i = self.physics, self.power, servo.index
         speed = physics.qvel[i] / UNIT
-        position = round(self.position(servo))
-        if servo.glitches > 0:
-            servo.glitches -= 1
-            position += TICKS // 3
-        servo.put("present_position", position)
+        servo.put_position(round(self.position(servo)))
         servo.put("present_velocity", round(speed))
         servo.put("present_load", round(1000 * self._load[i]))
         servo.put("present_current", round(abs(power.current[i]) / CURRENT))
@@ -274,38 +271,13 @@ class FeetechBus:
         servo.put("status", servo.status)
 
     # Packets.
-    def feed(self, data: bytes) -> list[ServoReply]:
-        """The replies to what came in."""
-        self._input += data
-        replies: list[ServoReply] = []
-        while (packet := self._next()) is not None:
-            self.traffic.packets += 1
-            replies += self._answer(*packet)
-        return replies
+    def _size(self, begun: bytes) -> int:
+        length = begun[3]
+        return 0 if begun[2] == 0xFF or length < 2 else 4 + length
 
-    def _next(self) -> tuple[int, int, bytes] | None:
-        """The next good packet (id, instruction, parameters); skips what is none."""
-        while True:
-            start = self._input.find(b"\xff\xff")
-            if start < 0:
-                del self._input[: max(0, len(self._input) - 1)]
-                return None
-            del self._input[:start]
-            if len(self._input) < 4:
-                return None
-            length = self._input[3]
-            if self._input[2] == 0xFF or length < 2:
-                del self._input[0]
-                continue
-            if len(self._input) < 4 + length:
-                return None
-            body = bytes(self._input[2 : 4 + length])
-            if checksum(body[:-1]) != body[-1]:
-                self.traffic.bad_checksums += 1
-                del self._input[0]
-                continue
-            del self._input[: 4 + length]
-            return body[0], body[2], body[3:-1]
+    def _unpack(self, whole: bytes) -> tuple[int, int, bytes] | None:
+        body = whole[2:-1]
+        return (body[0], body[2], body[3:]) if checksum(body) == whole[-1] else None
 
     def _answer(self, device: int, instruction: int, data: bytes) -> list[ServoReply]:
         """The replies to one packet."""
@@ -327,12 +299,10 @@ class FeetechBus:
             elif instruction == WRITE and data:
                 self._write(servo, data[0], data[1:])
             elif instruction == REG_WRITE and data:
-                servo.pending = data[0], data[1:]
-                servo.put("pending", 1)
+                servo.register(data[0], data[1:])
             elif instruction == ACTION and servo.pending is not None:
                 self._write(servo, *servo.pending)
-                servo.pending = None
-                servo.put("pending", 0)
+                servo.release()
             elif instruction == REBOOT:
                 servo.reboot()
                 continue
@@ -341,27 +311,19 @@ class FeetechBus:
             answers.append((servo, content))
         return self._replies(answers) if device != BROADCAST else []
 
-    def _awake(self, device: int) -> Sequence[FeetechServo]:
-        """The servos that listen to ``device``."""
-        return [
-            servo
-            for servo in self.servos
-            if servo.silent <= 0 and device in (servo.get("id"), BROADCAST)
-        ]
-
     def _read(self, servo: FeetechServo, address: int, size: int) -> bytes:
         self._measure(servo)
         return bytes(servo.memory[address : address + size]).ljust(size, b"\0")
 
     def _write(self, servo: FeetechServo, address: int, data: bytes) -> None:
-        goal, _, _ = REGISTERS["goal_position"]
+        goal = REGISTERS["goal_position"].address
         limp = not servo.get("torque_enable")
         before = self.position(servo) if limp else servo.get("goal_position")
         servo.write(address, data)
         sent = address <= goal < address + len(data)
         servo.told |= sent
         if sent and limp:
-            servo.write(REGISTERS["torque_enable"][0], b"\1")
+            servo.write(REGISTERS["torque_enable"].address, b"\1")
         if limp and servo.get("torque_enable"):
             i, here = servo.index, self.position(servo)
             self._setpoint[i], self._pace[i] = here, 0.0
@@ -377,13 +339,10 @@ class FeetechBus:
         if not servo.get("min_position") <= after <= servo.get("max_position"):
             self.traffic.beyond_limits += 1
 
-    def _replies(self, answers: list[tuple[FeetechServo, bytes]]) -> list[ServoReply]:
-        """Status packets one behind the other, as far as the wire carries them."""
-        out, t = [], 0.0
+    def _replies(self, answers: Iterable[tuple[FeetechServo, bytes]]) -> list[ServoReply]:
+        """A status packet for each answer, one behind the other."""
+        packets = []
         for servo, content in answers:
             body = bytes([servo.get("id"), len(content) + 2, servo.status]) + content
-            packet = b"\xff\xff" + body + bytes([checksum(body)])
-            t += servo.get("return_delay") * 2e-6 + len(packet) * BYTE_S
-            for data, late in self.wire.carry(servo.index + 1, packet):
-                out.append(ServoReply(data, t, late))
-        return out
+            packets.append((servo, self.HEADER + body + bytes([checksum(body)])))
+        return self._in_turn(packets)

@@ -6,11 +6,8 @@ written while ``lock`` is 0 alone. Signed values are sign and magnitude.
 
 from __future__ import annotations
 
-import math
+from real_robot.emulators.servo_base import TICKS, EmulatedServo, Register
 
-TICKS = 4096  # encoder steps in a turn
-UNIT = 2 * math.pi / TICKS  # rad, one step
-MIDDLE = 2047  # what a homed servo reads in the middle of its travel
 MODEL = 777  # STS3215
 
 VOLTAGE, ANGLE, OVERHEAT, OVERCURRENT, OVERLOAD = 1, 2, 4, 8, 32  # error bits
@@ -21,10 +18,9 @@ BITS = {
     "overcurrent": OVERCURRENT,
     "overload": OVERLOAD,
 }
-REBOOT_S = 0.1  # s, silent while it starts
 
 # name: (address, bytes, value from the factory)
-REGISTERS: dict[str, tuple[int, int, int]] = {
+_TABLE = {
     "firmware_major": (0, 1, 3),
     "firmware_minor": (1, 1, 10),
     "model": (3, 2, MODEL),
@@ -69,8 +65,9 @@ REGISTERS: dict[str, tuple[int, int, int]] = {
     "moving": (66, 1, 0),
     "present_current": (69, 2, 0),  # 6.5 mA
 }
+REGISTERS = {name: Register(*row) for name, row in _TABLE.items()}
 EEPROM, GOAL = range(5, 40), range(42, 44)
-MEMORY = 87
+MEMORY = 87  # bytes
 READ_ONLY = {*range(5), *range(56, 71)}
 SIGN = {"homing_offset": 11, "goal_position": 15, "present_position": 15}
 SIGN |= {"present_velocity": 15, "present_load": 10}
@@ -88,37 +85,32 @@ def decode(raw: int, bit: int) -> int:
     return -magnitude if raw >> bit & 1 else magnitude
 
 
-class FeetechServo:
+class FeetechServo(EmulatedServo):
     """One servo's memory, and what is wrong with it."""
 
-    def __init__(self, device: int, mount: int, index: int):
-        self.index, self.mount = index, mount  # joint; encoder reading at the joint's zero
-        self.memory = bytearray(MEMORY)
-        self.aimed = self.changed = True  # its goal, other registers, since somebody looked
-        for name, (_, _, value) in REGISTERS.items():
-            self.put(name, value)
-        self.put("id", device)
-        self.error = 0  # error bits raised by itself
-        self.forced = 0  # error bits that a test keeps raised
-        self.stubborn = False  # an overload ends with the power alone
-        self.silent = 0.0  # s left until it has restarted
-        self.pending: tuple[int, bytes] | None = None  # of REG_WRITE
-        self.glitches = 0  # readings to come in which the encoder is a third of a turn off
-        self.told = False  # a goal since it got its power
-        self.refused = 0  # writes to registers that are locked, read-only or not there
+    MEMORY, REBOOT_S = MEMORY, 0.1
 
-    def get(self, name: str) -> int:
-        """The value of a register, signed where it has a sign."""
-        address, size, _ = REGISTERS[name]
-        raw = int.from_bytes(self.memory[address : address + size], "little")
-        return decode(raw, SIGN[name]) if name in SIGN else raw
+    def __init__(self, device: int, mount: int, index: int):
+        self.aimed = self.changed = True  # its goal, other registers, since somebody looked
+        self.error = 0  # error bits raised by itself
+        self.stubborn = False  # an overload ends with the power alone
+        self.told = False  # a goal since it got its power
+        super().__init__(device, REGISTERS, mount, index)
+
+    def decode(self, name: str, raw: bytes) -> int:
+        """Sign and magnitude where the register has a sign."""
+        value = int.from_bytes(raw, "little")
+        return decode(value, SIGN[name]) if name in SIGN else value
+
+    def encode(self, name: str, value: int, size: int) -> bytes:
+        """Sign and magnitude where the register has a sign."""
+        raw = encode(value, SIGN[name]) if name in SIGN else value
+        return raw.to_bytes(size, "little")
 
     def put(self, name: str, value: int) -> None:
         """Sets a register, whatever its kind."""
-        address, size, _ = REGISTERS[name]
-        raw = encode(value, SIGN[name]) if name in SIGN else value
-        self.memory[address : address + size] = raw.to_bytes(size, "little")
-        self._note(address)
+        super().put(name, value)
+        self._note(self.registers[name].address)
 
     def _note(self, address: int) -> None:
         """Somebody wrote to ``address``."""
@@ -135,11 +127,11 @@ class FeetechServo:
     def write(self, address: int, data: bytes) -> None:
         """A write from the bus, register by register where allowed."""
         for at, byte in enumerate(data, address):
-            locked = at in EEPROM and self.memory[REGISTERS["lock"][0]]
+            locked = at in EEPROM and self.memory[REGISTERS["lock"].address]
             if at >= MEMORY or at in READ_ONLY or locked:
                 self.refused += 1
                 continue
-            if at == REGISTERS["torque_enable"][0] and byte == 0:
+            if at == REGISTERS["torque_enable"].address and byte == 0:
                 ends = OVERCURRENT | OVERHEAT | OVERLOAD * (not self.stubborn)
                 self.error &= ~ends  # while it is hot, that one comes back
             self.memory[at] = byte
@@ -147,13 +139,13 @@ class FeetechServo:
 
     def heal(self) -> None:
         """Nothing is wrong any more."""
-        self.error = self.forced = self.glitches = 0
+        super().heal()
+        self.error = 0
 
     def reboot(self) -> None:
         """Power off and on: RAM is as from the factory, so the torque is gone."""
-        for name, (address, _, value) in REGISTERS.items():
-            if RAM <= address < PRESENT:
-                self.put(name, value)
+        self.restore(name for name, at in REGISTERS.items() if RAM <= at.address < PRESENT)
         self.put("torque_limit", self.get("max_torque"))
         self.put("pending", 0)
-        self.error, self.silent, self.pending, self.told = 0, REBOOT_S, None, False
+        self.error, self.told = 0, False
+        super().reboot()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from real_robot.emulators.dynamixel import XL330, XL430, DynamixelBus
+from real_robot.emulators.dynamixel import DynamixelBus
+from real_robot.emulators.dynamixel_registers import XL330, XL430
 from real_robot.emulators.physics import ArmPhysics
 from real_robot.emulators.servos import ServoEmulator
 

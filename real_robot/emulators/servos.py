@@ -10,48 +10,21 @@ import termios
 import time
 import tty
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from real_robot.core.pacing import Clock
 from real_robot.emulators.emulator import Emulator
-from real_robot.emulators.physics import ArmPhysics, GoalHistory
-from real_robot.emulators.wire_faults import BYTE_S, FaultyWire, ServoReply, Traffic, WireFault
+from real_robot.emulators.physics import ArmPhysics
+from real_robot.emulators.servo_base import EmulatedServoBus
+from real_robot.emulators.wire_faults import BYTE_S, WireFault
 from sims.core.task import Task
 
 LATENCY = 0.0005  # s, of the USB adapter, there and back
 TICK = 0.005  # s, physics goes on at least this often
-
-
-class EmulatedServo(Protocol):
-    """What a test may do to one servo."""
-
-    forced: int  # error bits that it raises until healed
-    glitches: int  # readings to come in which the encoder is a third of a turn off
-    refused: int  # writes that it did not take
-
-    def get(self, name: str) -> int: ...
-    def put(self, name: str, value: int) -> None: ...
-    def reboot(self) -> None: ...
-    def heal(self) -> None: ...
-
-
-class EmulatedServoBus(Protocol):
-    """The servos of one arm: bytes in, bytes out."""
-
-    servos: Sequence[EmulatedServo]
-    wire: FaultyWire
-    traffic: Traffic
-    goals: GoalHistory
-    registers: Mapping[str, Any]  # by name
-    bits: Mapping[str, int]  # {what breaks: its error bit}
-    speed: int | None  # termios' constant of the host's baud rate; None: the servos' own
-
-    def feed(self, data: bytes) -> list[ServoReply]: ...
-    def advance(self, heard: bool = False) -> None: ...
 
 
 class ServoEmulator(Emulator):
