@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import codebase
+
 ROOT = Path(__file__).parents[1]
 OURS = ("reward_models", "sims", "real_robot", "robo_rl")
 MAY = {
@@ -187,61 +189,13 @@ def test_deploy_and_emulate_load_no_torch_and_load_fast() -> None:
 # Folders.
 def edges(package: str) -> dict[str, dict[str, str]]:
     """{folder: {folder of the same package that it imports: where}}, wherever in a file."""
-    modules = {}
-    for source in sources(package):
-        parts = source.relative_to(ROOT).with_suffix("").parts
-        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = source
-    found: dict[str, dict[str, str]] = {}
-    for source in modules.values():
-        here = str(source.parent.relative_to(ROOT))
-        found.setdefault(here, {})
-        for node in ast.walk(ast.parse(source.read_text())):
-            names: list[str] = []
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                base = node.module or ""
-                if node.level:
-                    above = source.relative_to(ROOT).parts[: -node.level]
-                    base = ".".join([*above, *([base] if base else [])])
-                names = [
-                    full if (full := f"{base}.{alias.name}") in modules else base
-                    for alias in node.names
-                ]
-            for name in names:
-                there = str(modules[name].parent.relative_to(ROOT)) if name in modules else here
-                if there != here:
-                    place = f"{source.relative_to(ROOT)}:{node.lineno}"
-                    found[here].setdefault(there, place)
-    return found
+    files = {str(file.relative_to(ROOT)): file.read_text() for file in sources(package)}
+    return codebase.folder_imports(files, package)
 
 
 def cycles(graph: dict[str, dict[str, str]]) -> list[list[str]]:
-    """Strongly connected components of more than one node (Tarjan), each as the path of a cycle."""
-    number: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    found: list[list[str]] = []
-
-    def visit(node: str) -> None:
-        number[node] = low[node] = len(number)
-        stack.append(node)
-        for other in graph.get(node, {}):
-            if other not in number:
-                visit(other)
-                low[node] = min(low[node], low[other])
-            elif other in stack:
-                low[node] = min(low[node], number[other])
-        if low[node] == number[node]:
-            component = stack[stack.index(node) :]
-            del stack[stack.index(node) :]
-            if len(component) > 1:
-                found.append(path_around(graph, component))
-
-    for node in graph:
-        if node not in number:
-            visit(node)
-    return found
+    """Each group of folders that import each other, as the path of a cycle."""
+    return [path_around(graph, component) for component in codebase.components(graph)]
 
 
 def path_around(graph: dict[str, dict[str, str]], component: list[str]) -> list[str]:
