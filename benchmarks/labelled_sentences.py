@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import sims
 from reward_models.base import TaskCard, from_dict
@@ -87,7 +86,7 @@ def corpus_card() -> TaskCard:
     )
 
 
-def own_key(line: Mapping[str, Any]) -> str:
+def own_key(line: Mapping[str, str]) -> str:
     """The goal of the line's task that its sentence means; empty: it is to be refused."""
     goal = line.get("goal", "")
     return OWN_KEYS.get(goal, goal.removeprefix(f"{line['task']}/"))

@@ -59,7 +59,8 @@ class MailboxSlot:
 
 def motion_fields(joints: int) -> list[tuple[str, str, tuple[int, ...]]]:
     """Fields of where n ``joints`` go and how: rad, rad/s, rad/s^2, and the gripper's 0 to 1."""
-    return [(name, "f8", (joints,)) for name in ("qpos", "qvel", "qacc")] + [("gripper", "f8", ())]
+    motion = [(name, "f8", (joints,)) for name in ("qpos", "qvel", "qacc")]
+    return [*motion, ("gripper", "f8", ())]
 
 
 class Mailbox:

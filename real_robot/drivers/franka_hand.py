@@ -152,7 +152,9 @@ class _Client:
                 self._tell(told | {"time": state.time.to_msec() / 1000})
                 with self._news:  # no other begins, which would be stopped in place of this one
                     wanted, under = self._wanted, self._under
-                    if None not in (wanted, under) and abs(wanted - under) > AGAIN:
+                    if wanted is None or under is None:
+                        continue
+                    if abs(wanted - under) > AGAIN:
                         self._interrupted = True
                         self._gripper.stop()
         except franky.Exception as error:

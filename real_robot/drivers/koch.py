@@ -60,7 +60,7 @@ CAUSES = (
 )
 
 
-class DynamixelPort(ServoPort, sdk.PortHandler):
+class DynamixelPort(ServoPort, sdk.PortHandler):  # pyright: ignore[reportIncompatibleMethodOverride]
     """The vendor's port, with ours before it."""
 
 

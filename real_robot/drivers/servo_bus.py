@@ -76,7 +76,7 @@ class ServoBus(ABC):
     models: ClassVar[tuple[tuple[int, str], ...]]  # number and name of each servo
     sdk: ClassVar[Any]  # the vendor's client
     new_port: ClassVar[Callable[[str, float], Any]]  # a ServoPort before the vendor's own
-    new_bus: ClassVar[Callable[[], Any]]  # the vendor's packets
+    new_bus: ClassVar[Callable[..., Any]]  # the vendor's packets
     stall: ClassVar[Array]  # (n,) N m that each servo can do
     fastest: ClassVar[Array]  # (n,) rad/s without load; twice this between two readings is none
     # Registers: (address, bytes).

@@ -39,7 +39,7 @@ CAUSES = (
 )
 
 
-class FeetechPort(ServoPort, sdk.PortHandler):
+class FeetechPort(ServoPort, sdk.PortHandler):  # pyright: ignore[reportIncompatibleMethodOverride]
     """The vendor's port, with ours before it."""
 
 

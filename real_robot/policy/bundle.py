@@ -129,7 +129,7 @@ class PolicyBundle:
             state = np.zeros((len(rows), self._state_dim), np.float32)
         names = self._names
         feed = {names.obs: rows} | ({names.state: state} if self._state_dim else {})
-        raw, *after = self._session.run(self._outputs, feed)
+        raw, *after = map(np.asarray, self._session.run(self._outputs, feed))
         action = np.clip(raw, self._low, self._high)
         return (action[0] if obs.ndim == 1 else action), (after[0] if after else state)
 

@@ -277,7 +277,7 @@ class SafetyFilter:
                 f"{self.joints[joint]} was limited by {self.stages[stage].name} for "
                 f"{seconds.max():.1f} s: the policy's targets exceed what this arm can do",
             )
-        return (seconds > self.patience).any(axis=0)
+        return (seconds > self.patience).any(axis=0)  # pyright: ignore[reportReturnType]  # numpy: a scalar too
 
 
 def _smaller_limits(name: str, own: Array, other: tuple[float, ...]) -> Array:

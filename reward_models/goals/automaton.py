@@ -148,8 +148,8 @@ class Automaton:
                 ]
                 done, failed = (np.stack(v) for v in zip(*verdicts, strict=True))
                 if formula.operator == "and":
-                    return done.all(axis=0), failed.any(axis=0)
-                return done.any(axis=0), failed.all(axis=0)
+                    return done.all(axis=0), failed.any(axis=0)  # pyright: ignore[reportReturnType]  # numpy: a scalar too
+                return done.any(axis=0), failed.all(axis=0)  # pyright: ignore[reportReturnType]  # numpy: a scalar too
             case "once":
                 done = write(
                     "done", np.maximum(memory[:, own["done"]], state_formula_holds(parts[0], holds))

@@ -31,7 +31,10 @@ class JudgeAnswer:
 class VideoJudge(Protocol):
     """Who can be asked about films (k, H, W, 3) uint8 and a sentence."""
 
-    name: str  # who answers, as labels and tables have it
+    @property
+    def name(self) -> str:
+        """Who answers, as labels and tables have it."""
+        ...
 
     def compare(self, first: Array, second: Array, goal: str) -> JudgeAnswer:
         """``value`` is first, second or tie."""

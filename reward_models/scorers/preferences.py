@@ -62,7 +62,7 @@ class PreferencePairs:
     @property
     def enough(self) -> bool:
         """Whether something can be learned from them, and judged."""
-        return len(self) >= 2 * HELD and self.held.any() and not self.held.all()
+        return len(self) >= 2 * HELD and bool(self.held.any() and not self.held.all())
 
     def __add__(self, other: PreferencePairs) -> PreferencePairs:
         parts = zip(vars(self).values(), vars(other).values(), strict=True)

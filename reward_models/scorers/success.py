@@ -114,7 +114,7 @@ def evaluate_classifier(
 def consecutive_above(episodes: EmbeddedEpisodes, above: Array, consecutive: int) -> Array:
     """(M,) bool: so many frames of an episode, this one the last, are all ``above`` (M,)."""
     seen = [frame_windows(span, tuple(range(consecutive))) for span in episodes.spans()]
-    return above[np.concatenate(seen)].all(axis=1)
+    return above[np.concatenate(seen)].all(axis=1)  # pyright: ignore[reportReturnType]  # numpy: a scalar too
 
 
 def threshold_figures(

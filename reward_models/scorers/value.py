@@ -50,6 +50,8 @@ DISCOUNT = 0.98  # the paper's
 class Likeness(nn.Module):
     """V of the newest frame, with what it is fitted by."""
 
+    text: torch.Tensor
+
     def __init__(self, frames: Head, texts: Head, text: Array, scale: float):
         """``text`` (1 + K, D): unit rows of the sentence and of K others."""
         super().__init__()

@@ -46,7 +46,11 @@ class ArmStage(Protocol):
 
     name: str  # "the simulated arm", for people
     realtime: bool
-    under: str  # "2 mm of noise, 40 ms of latency", for people; empty: what is there
+
+    @property
+    def under(self) -> str:
+        """Noise and latency, for people: "2 mm of noise, 40 ms of latency"; empty: unknown."""
+        ...
 
     def scene(self, seed: int) -> EpisodeSetup:
         """The arm and the objects of a new episode."""

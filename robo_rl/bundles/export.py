@@ -110,8 +110,8 @@ def check(policy: bytes, obs: Array, expected: Array) -> float:
     One row at a time must answer as all at once: that is how the arm asks.
     """
     session = onnxruntime.InferenceSession(policy, providers=["CPUExecutionProvider"])
-    together = session.run(["action"], {"obs": obs})[0]
-    alone = [session.run(["action"], {"obs": row[None]})[0][0] for row in obs[:16]]
+    together = np.asarray(session.run(["action"], {"obs": obs})[0])
+    alone = [np.asarray(session.run(["action"], {"obs": row[None]})[0])[0] for row in obs[:16]]
     difference = np.abs(together - expected).max(axis=1)
     difference[:16] = np.maximum(difference[:16], np.abs(alone - expected[:16]).max(axis=1))
     worst = int(difference.argmax())

@@ -34,7 +34,7 @@ from robo_rl.arm.emulated import EmulatedStage
 from robo_rl.arm.episodes import run_episodes
 from robo_rl.arm.simulated import SimStage
 from robo_rl.arm.stage import ArmStage, EpisodeSetup, closing
-from robo_rl.commands.options import Json
+from robo_rl.commands.options import ArmName, Json
 from robo_rl.evaluation.arm_conditions import STRAIGHT, ArmConditions, Offset
 from sims.core.task import Task
 from sims.robots.robot import TARGET_DT
@@ -42,7 +42,6 @@ from sims.robots.robot import TARGET_DT
 if TYPE_CHECKING:
     from robo_rl.on_robot_learning.session import OnRobotSession
 
-ArmName = Literal[arms.ARMS]
 # Options that say nothing elsewhere: of what is emulated here, and of what is at a port or a host.
 EMULATED = ("noise", "bias", "offset", "latency", "stiffness", "rendered")
 WIRED = (

@@ -132,7 +132,8 @@ def _camera(command: tyro.conf.OmitArgPrefixes[CameraCommand]) -> int:
     images = {file.name: _image(file) for file in files}
     board = CalibrationBoard(square=command.square)
     model, error, used = calibrate_lens(list(images.values()), board)
-    told = {"pictures": used, "error_px": error, "focal_px": float(model.matrix[0, 0])}
+    focal = float(model.matrix[0, 0])
+    told: dict[str, Any] = {"pictures": used, "error_px": error, "focal_px": focal}
     if command.lying is not None:
         if command.lying not in images:
             raise ValueError(
@@ -153,13 +154,15 @@ def _camera(command: tyro.conf.OmitArgPrefixes[CameraCommand]) -> int:
         print(json.dumps(told, indent=1))
         return 0
     print(
-        f"wrote {command.out} from {used} images: error {error:.2f} px, focal length "
-        f"{told['focal_px']:.1f} px"
+        f"wrote {command.out} from {used} images: error {error:.2f} px, focal length {focal:.1f} px"
     )
     if command.lying is None:
         print("camera pose not computed: give --lying, --corner, --along and --down")
     else:
-        print(f"camera position {told['position']} m; pose error on the board {place_error:.2f} px")
+        print(
+            f"camera position {told['position']} m; pose error on the board "
+            f"{told['place_error_px']:.2f} px"
+        )
     return 0
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import tyro
@@ -31,6 +31,10 @@ from sims import make_task
 from sims.randomization.domain_randomization import ArmServos
 
 SHARED = tuple(name for name in arms.ARMS if arms.spec(name).calibrated)
+if TYPE_CHECKING:
+    SharedArm = str
+else:  # made of a table, which a type checker cannot follow
+    SharedArm = Literal[SHARED]
 LOAD = 0.5  # N m, a 200 g weight at 25 cm
 
 
@@ -40,7 +44,7 @@ class CalibrateServoCommand:
 
     port: str  # device path, or the USB adapter's serial number
     joint: str  # joint whose servo is tested
-    robot: Literal[SHARED] = "so101"  # which arm
+    robot: SharedArm = "so101"  # which arm
     out: Path = Path("servo.json")  # file to write
     swing: float = 0.0  # rad of one longer move at full speed, to measure the top speed; 0: none
     patience: float = 0.05  # s that a servo's reply may take beyond its time on the wire
@@ -134,7 +138,7 @@ def training_advice(stiffness: Estimate, servos: ArmServos, joint: int) -> str:
     usual = f"the simulated servo has {own:.0f} N m/rad"
     if stiffness.value is None:
         return f"the test could not measure the servo's stiffness; {usual}"
-    if stiffness.high is None:
+    if stiffness.high is None or stiffness.low is None:
         return (
             f"the servo has at least {stiffness.value:.0f} N m/rad and saturates within a "
             f"few encoder steps; {usual}: this test cannot distinguish the two, and the "

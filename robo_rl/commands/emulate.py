@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import tyro
 
@@ -20,10 +20,8 @@ from real_robot import VirtualClock, arms, emulators
 from real_robot.core.realtime import realtime
 from real_robot.core.stop_signals import StopSignals
 from real_robot.emulators.emulator import EPOCH
-from robo_rl.commands.options import Json
+from robo_rl.commands.options import ArmName, Json
 from robo_rl.goals.reading import demonstrated_task
-
-ArmName = Literal[arms.ARMS]
 
 
 @dataclass(frozen=True, kw_only=True)

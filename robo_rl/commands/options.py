@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from real_robot import arms
+
+if TYPE_CHECKING:
+    ArmName = str
+else:  # made of a table, which a type checker cannot follow
+    ArmName = Literal[arms.ARMS]
 Json = Annotated[bool, tyro.conf.arg(name="json")]  # of a field that cannot be named so
 
 

@@ -109,7 +109,7 @@ class _States:
         if isinstance(state, Atom):
             if not _of_place(state, self.task):
                 return np.full(len(self), slack > 0)  # they do not tell: it may be so
-            return (self._margins(state) >= -slack).all(axis=1)
+            return (self._margins(state) >= -slack).all(axis=1)  # pyright: ignore[reportReturnType]  # numpy: a scalar too
         if state.operator == "not":
             return ~self._holds(state.parts[0], -slack)
         parts = [self._holds(part, slack) for part in state.parts]

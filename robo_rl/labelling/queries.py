@@ -275,7 +275,7 @@ class OnlineQueries(Hook):
             obs = step.obs
             states.append(self.env.state())
             worth.append(step.reward)
-        steps, rows = np.shape(worth)
+        steps, rows = len(worth), self.env.num_envs
         stacked = np.stack(states, axis=1).reshape(steps * rows, -1)
         return stacked, np.stack(worth, axis=1).reshape(-1), np.repeat(np.arange(rows), steps)
 

@@ -58,7 +58,7 @@ class FrozenBase:
         self.obs_dim, self.act_dim = inputs[obs][1], outputs[action][1]
 
     def __call__(self, obs: Array) -> Array:
-        return np.clip(self._session.run([self.action], {self.obs: obs})[0], -1.0, 1.0)
+        return np.clip(np.asarray(self._session.run([self.action], {self.obs: obs})[0]), -1.0, 1.0)
 
     def __deepcopy__(self, memo: Any) -> FrozenBase:
         return self  # nothing in it changes

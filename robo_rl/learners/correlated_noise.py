@@ -17,6 +17,9 @@ from torch import Tensor, nn
 class CorrelatedNoise(nn.Module):
     """Standard normal numbers (rows, act_dim), those of a row correlated over steps."""
 
+    kept: Tensor
+    now: Tensor
+
     def __init__(self, rows: int, act_dim: int, longest: float):
         """``longest`` control steps, in the last row, until a correlation has fallen to 1/e; in
         the first row each step's noise is its own."""

@@ -112,8 +112,9 @@ class EnsemblePolicy(SACPolicy):
 class EnsembleSAC(SAC):
     """SAC; of its critics the least hopeful one counts."""
 
-    policy: EnsemblePolicy
-    log_ent_coef: Tensor
+    policy: EnsemblePolicy  # pyright: ignore[reportIncompatibleVariableOverride]  # as SB3 does
+    target_entropy: float  # pyright: ignore[reportIncompatibleVariableOverride]  # "auto" is resolved
+    log_ent_coef: Tensor  # pyright: ignore[reportIncompatibleVariableOverride]  # always tuned
     guided: DemoGuidedNoise | None = None  # exploration of some environments; None: as in SAC
 
     def __init__(

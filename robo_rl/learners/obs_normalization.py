@@ -29,6 +29,13 @@ class ObsNormaliser(nn.Module):
     whose deviation is above the share ``still`` of that have moved, and keep their own.
     """
 
+    least_std: Tensor
+    mean: Tensor
+    m2: Tensor
+    count: Tensor
+    shift: Tensor
+    scale: Tensor
+
     def __init__(self, obs_dim: int, least_std: float | Array = 0.0, still: float = 1.0):
         super().__init__()
         self.still = still

@@ -22,6 +22,8 @@ MOST = 100.0  # times as much an action is imitated
 class IQLPolicy(EnsemblePolicy):
     """Beside actor and critics what a state is worth."""
 
+    value: Critics
+
     def _build(self, lr_schedule: Any) -> None:
         super()._build(lr_schedule)
         made = self._update_features_extractor(self.critic_kwargs, None)
@@ -39,7 +41,7 @@ class IQLPolicy(EnsemblePolicy):
 class OfflineIQL(EnsembleSAC):
     """SB3's algorithm, which never steps its env: a step of it is an update."""
 
-    policy: IQLPolicy
+    policy: IQLPolicy  # pyright: ignore[reportIncompatibleVariableOverride]  # as SB3 does
 
     def __init__(self, *args: Any, expectile: float, temperature: float, **kwargs: Any):
         self.expectile, self.temperature = expectile, temperature

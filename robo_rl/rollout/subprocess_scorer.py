@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -105,7 +105,7 @@ class SubprocessScorer:
         self.under_way -= 1
         return answer
 
-    def _died(self) -> None:
+    def _died(self) -> NoReturn:
         self._process.join(1.0)
         raise RuntimeError(
             f"the scoring process exited unexpectedly with code {self._process.exitcode}"

@@ -44,8 +44,9 @@ class VecSim(Protocol):
     act_dim: int
     obs_names: tuple[str, ...]
     control_dt: float  # s
-    cameras: tuple[str, ...]
 
+    @property
+    def cameras(self) -> tuple[str, ...]: ...
     @property
     def card(self) -> dict[str, Any]: ...
 

@@ -62,4 +62,8 @@ def load_policy(run: Path) -> Policy:
 def load_graph(path: Path) -> Policy:
     """The policy of one ONNX file."""
     graph = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
-    return Policy(lambda obs: graph.run(["action"], {"obs": np.asarray(obs, np.float32)})[0])
+
+    def act(obs: Array) -> Array:
+        return np.asarray(graph.run(["action"], {"obs": np.asarray(obs, np.float32)})[0])
+
+    return Policy(act)

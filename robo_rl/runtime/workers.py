@@ -15,7 +15,8 @@ import sims.envs.registration  # noqa: F401  so that plug-ins' tasks can be rece
 from robo_rl.runtime.threads import cores, limit_cores
 from sims.utils import process
 
-Key, Made = TypeVar("Key"), TypeVar("Made")
+Key = TypeVar("Key")
+Made = TypeVar("Made")
 
 
 def run_in_workers(

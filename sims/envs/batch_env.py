@@ -213,7 +213,7 @@ class BatchEnv:
         if active is not None:
             self._started &= active
         # A NaN action is a fault of its row alone: it moves nothing and is reported as diverged.
-        finite = np.isfinite(action).all(axis=1)
+        finite = np.asarray(np.isfinite(action).all(axis=1))
         action = np.clip(np.where(finite[:, None], action, 0.0), -1.0, 1.0)
         before, kept = self._before, self._kept_owned
         np.copyto(before, self._state)

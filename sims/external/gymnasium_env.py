@@ -72,7 +72,7 @@ class GymnasiumEnv:
         self.obs_dim, self.act_dim = told["obs_dim"], told["act_dim"]
         self.obs_names = tuple(f"obs[{i}]" for i in range(self.obs_dim))
         self.control_dt, self.max_steps = told["control_dt"], told["max_steps"]
-        self.cameras = (CAMERA,) if frames else ()
+        self.cameras: tuple[str, ...] = (CAMERA,) if frames else ()
         self.frame_size = frame_size
         self._last = np.zeros((num_envs, self.obs_dim), np.float32)
         self._judges = False
@@ -115,7 +115,7 @@ class GymnasiumEnv:
             raise ValueError(
                 f"action must have shape {(self.num_envs, self.act_dim)}, got {action.shape}"
             )
-        bad = ~np.isfinite(action).all(axis=1)
+        bad = ~np.asarray(np.isfinite(action).all(axis=1))
         side = self._side
         action = np.clip(np.where(bad[:, None], 0.0, action), -1.0, 1.0)
         side.action[:] = action

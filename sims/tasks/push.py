@@ -38,7 +38,7 @@ PUSHED = 0.055  # m, where the pusher stops
 
 
 @dataclass(frozen=True, kw_only=True)
-class Push(Tabletop):
+class Push(Tabletop[TabletopViews]):
     """Four goals: red cube or green cylinder next to another object."""
 
     name: ClassVar[str] = "push"

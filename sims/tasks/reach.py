@@ -23,7 +23,7 @@ FAR = 0.18  # m, between the tip and the object's centre
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reach(Tabletop):
+class Reach(Tabletop[TabletopViews]):
     """Fifteen goals: touch, above, left of, right of, far from, for each object."""
 
     name: ClassVar[str] = "reach"

@@ -96,7 +96,7 @@ def explain_refusal(words: tuple[str, ...], asks: bool, refuse: RefusalBuilder) 
     """Why a sentence has no reading: the words of the sentence, articles and all."""
     things = refuse.things
     said = sentences.strip_politeness(words, things)
-    asks |= said[:1] and said[0] in ASKING or said[:2] in (("do", "you"), ("do", "i"))
+    asks |= said[:1] != () and said[0] in ASKING or said[:2] in (("do", "you"), ("do", "i"))
     if not said or asks:
         return refuse("no_goal", "a question or an empty sentence is not a goal")
     known = known_words() | things.words

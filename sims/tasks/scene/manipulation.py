@@ -74,7 +74,7 @@ class ManipulationViews(TabletopViews):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ManipulationTask(Tabletop):
+class ManipulationTask(Tabletop[ManipulationViews]):
     """Four numbers an action: the tip's step in x, y and z, and the jaws' (-1 closes)."""
 
     act_dim: ClassVar[int] = 4
@@ -135,9 +135,9 @@ class ManipulationTask(Tabletop):
                 columns["thing_turn"] = np.concatenate(turns, axis=1)
             for name, point in v.point.items():
                 columns[f"thing_to_{name}"] = (10.0 * (point[:, None] - things)).reshape(n, -1)
-        if len(self.objects) > 1:
-            apart = things - np.roll(things, -1, axis=1)
-            columns["thing_to_thing"] = (10.0 * apart[:, 1:]).reshape(n, -1)
+            if len(self.objects) > 1:
+                apart = things - np.roll(things, -1, axis=1)
+                columns["thing_to_thing"] = (10.0 * apart[:, 1:]).reshape(n, -1)
         for name, point in v.point.items():
             columns[f"tip_to_{name}"] = 10.0 * (point - v.tip)
         for fixture, joint in zip(self.moving, v.joint, strict=True):

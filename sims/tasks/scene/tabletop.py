@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import mujoco
 import numpy as np
@@ -196,8 +196,11 @@ class TabletopViews:
         return self.tip_mat.reshape(-1, 3, 3)[:, :, 2]
 
 
+TV = TypeVar("TV", bound=TabletopViews)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Tabletop(Task[TabletopViews]):
+class Tabletop(Task[TV]):
     """The shared scene, observation and control; a subclass adds resets, goals and an expert."""
 
     act_dim: ClassVar[int] = 3
@@ -257,8 +260,9 @@ class Tabletop(Task[TabletopViews]):
         add_sky(spec)
         return spec
 
-    def bind(self, batch: Batch) -> TabletopViews:
-        return TabletopViews(**self._bound(batch))
+    def bind(self, batch: Batch) -> TV:
+        """The views; a subclass that has more of them overrides this."""
+        return cast(TV, TabletopViews(**self._bound(batch)))
 
     def _bound(self, batch: Batch) -> dict[str, Any]:
         """The fields of TabletopViews."""
@@ -293,7 +297,7 @@ class Tabletop(Task[TabletopViews]):
             thing_mat=tuple(t.xmat for t in things),
         )
 
-    def control(self, v: TabletopViews, action: Array) -> None:
+    def control(self, v: TV, action: Array) -> None:
         move = self.tip_step * action
         move[:, 2] = np.maximum(move[:, 2], self.tip_floor - v.tip[:, 2])
         # On top of the last target, not of the measured joint: sag must not feed back.
@@ -323,7 +327,7 @@ class Tabletop(Task[TabletopViews]):
             v.anchor[ids], v.axis[ids], v.tip[ids], v.pointing[ids], move, room, **spare
         )
 
-    def obs(self, v: TabletopViews) -> dict[str, Array]:
+    def obs(self, v: TV) -> dict[str, Array]:
         things = np.stack(v.thing_pos, axis=1)  # (N, 3 things, 3)
         n = len(things)
         return {
@@ -336,7 +340,7 @@ class Tabletop(Task[TabletopViews]):
             "thing_to_thing": (4.0 * (things - np.roll(things, -1, axis=1))).reshape(n, -1),
         }
 
-    def sensed(self, v: TabletopViews) -> dict[str, Array]:
+    def sensed(self, v: TV) -> dict[str, Array]:
         return {**self.signals(v), "goal": v.ctrl, "gripper_goal": v.gripper_ctrl}
 
     def sensed_docs(self) -> tuple[Signal, ...]:
@@ -373,7 +377,7 @@ class Tabletop(Task[TabletopViews]):
         step = f"1 moves the target of the tip by {self.tip_step:g} m along world"
         return tuple(f"{step} {axis}" for axis in "xyz")
 
-    def signals(self, v: TabletopViews) -> dict[str, Array]:
+    def signals(self, v: TV) -> dict[str, Array]:
         return {
             "qpos": v.qpos,
             "qvel": v.qvel,
@@ -523,7 +527,7 @@ class Tabletop(Task[TabletopViews]):
         v.qpos[ids] = v.ctrl[ids] = np.clip(qpos, *arm.joint_range.T)
         v.gripper[ids] = v.gripper_ctrl[ids] = arm.gripper_range[0]
 
-    def scatter(self, v: TabletopViews, ids: Array, rng: RowRng) -> None:
+    def scatter(self, v: TV, ids: Array, rng: RowRng) -> None:
         """Objects anywhere, sometimes side by side; the tip anywhere, half the time near one."""
         n = len(ids)
         place, arm = self.arm.workspace, self.arm
