@@ -24,7 +24,7 @@ from robo_rl.config.presets import preset
 from robo_rl.config.train_config import TrainConfig
 from robo_rl.evaluation.arm_conditions import PLAIN, ArmConditions
 from robo_rl.evaluation.baselines import SuccessRate
-from robo_rl.evaluation.evaluate import JUDGED_ON, evaluate
+from robo_rl.evaluation.evaluate import EVAL_SEEDS, evaluate
 from robo_rl.goals.bundle_task import task_of_bundle
 from robo_rl.goals.goal_task import GoalTask
 from robo_rl.runs.markdown import table
@@ -119,13 +119,13 @@ def config(task: str, arm: str) -> TrainConfig:
         reward="task",
         robot=arm,
         randomize=WIDTH,
-        shaped=True,
+        rate_limited=True,
     )
 
 
 def config_of_sentence(sentence: str, arm: str) -> TrainConfig:
     """How the policy for a sentence is trained on ``arm``: by what it was read as, as it comes."""
-    return TrainConfig(task="reach", goal=sentence, robot=arm, reward="offline", shaped=True)
+    return TrainConfig(task="reach", goal=sentence, robot=arm, reward="offline", rate_limited=True)
 
 
 def measure(of: Driven, place: RowFolder) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def _simulated(way: ArmSetting, of: Driven, place: RowFolder) -> dict[str, Any] 
             task,
             lambda obs: bundle.act(obs)[0],
             episodes=of.policy.episodes,
-            seed=JUDGED_ON[of.policy.judge],
+            seed=EVAL_SEEDS[of.policy.eval_seeds],
             shaped=True,
             randomize=way.conditions.randomization(task),
         )

@@ -79,7 +79,7 @@ def _row(kind: str, number: int, seed: int, options: Options) -> BenchmarkRow:
         reward="offline",
         seed=seed if options.develop else FRESH + seed,
         episodes=options.scaled(TrainConfig.episodes, least=8),
-        judge="select" if options.develop else "test",
+        eval_seeds="validation" if options.develop else "test",
         # Of a trial run; else what presets say.
         env_steps=None if options.share >= 1 else options.scaled(96_000),
     )

@@ -17,7 +17,7 @@ SHARES = (0.0, 0.2)
 def rows(options: Options) -> list[BenchmarkRow]:
     """Every share with one seed before any with the next."""
     made = preset(TASK, "ensemble", goal=GOAL)
-    made = replace(made, robot=ROBOT, reward="task", env_steps=STEPS, looks=100, stop_at=0.9)
+    made = replace(made, robot=ROBOT, reward="task", env_steps=STEPS, eval_points=100, stop_at=0.9)
     cases = {
         f"{TASK}, {100 * share:.0f} % of early episodes": replace(
             made, tuning=replace(made.tuning, interventions=share)

@@ -30,7 +30,7 @@ def rows(options: Options) -> list[BenchmarkRow]:
         for way, paid in WAYS.items():
             tuning = replace(config.tuning, hindsight=HINDSIGHT.get(way, 0.0))
             cases[f"{task}, {way}"] = replace(
-                config, robot="so101", env_steps=steps, looks=0, tuning=tuning, **paid
+                config, robot="so101", env_steps=steps, eval_points=0, tuning=tuning, **paid
             )
     return seeded(options, SEEDS, cases)
 

@@ -63,7 +63,7 @@ def _seed(options: Options, seed: int) -> list[BenchmarkRow]:
         config = preset(task, LEARNER, goal=case.goal)
         tuning = replace(config.tuning, gradient_steps=UPDATES, horizon_s=case.horizon_s)
         config = replace(
-            config, robot=ROBOT, reward="sparse", env_steps=case.steps, looks=0, tuning=tuning
+            config, robot=ROBOT, reward="sparse", env_steps=case.steps, eval_points=0, tuning=tuning
         )
         for way in WAYS if case.beside else (BOTH,):
             one = policy(f"{task}, {DEMOS} episodes {way}, seed {seed}", config, options, seed)
@@ -73,7 +73,7 @@ def _seed(options: Options, seed: int) -> list[BenchmarkRow]:
             made.append(among(one, demos, WAYS[way]))
         if case.beside:
             made.append(policy(f"{task} from nothing, seed {seed}", config, options, seed))
-            anywhere = replace(config, scattered=SCATTERED)
+            anywhere = replace(config, random_starts=SCATTERED)
             named = f"{task} from nothing, begun anywhere, seed {seed}"
             made.append(policy(named, anywhere, options, seed))
     return made

@@ -90,7 +90,9 @@ def _pair(
     def made(name: str, learner: str, **more: Any) -> BenchmarkRow:
         config = preset(task, learner, goal=case.goal)
         tuning = replace(config.tuning, **case.tuning, **more)
-        config = replace(config, robot=ROBOT, reward=case.reward, env_steps=case.steps, looks=0)
+        config = replace(
+            config, robot=ROBOT, reward=case.reward, env_steps=case.steps, eval_points=0
+        )
         return policy(f"{task}, {name}, seed {seed}", replace(config, tuning=tuning), options, seed)
 
     residual = f"residual-{case.learner}"
@@ -104,7 +106,7 @@ def _pair(
         demos=case.cloned,
         seed=trained_as.seed,
         episodes=trained_as.episodes,
-        judge=trained_as.judge,
+        eval_seeds=trained_as.eval_seeds,
         updates=options.scaled(CloneConfig.updates, least=8),
     )
     if not case.among:

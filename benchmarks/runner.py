@@ -98,12 +98,12 @@ def run(
     journal: Path | None = None,
     jobs: int = 1,
     again: bool = False,
-    kept: bool = False,
+    stored: bool = False,
     console: Console | None = None,
 ) -> Results:
     """Measures the rows that the journal lacks, ``jobs`` side by side in processes of their own.
 
-    ``again`` measures all of them anew; ``kept`` measures nothing and tells all that was kept.
+    ``again`` measures all of them anew; ``stored`` measures nothing and tells all that is stored.
     """
     made = experiment(name)
     every = made.rows(options)
@@ -115,7 +115,7 @@ def run(
     known = book.rows()
     missing = {key: row for key, row in rows.items() if again or key not in known}
     say = console.print if console else lambda *_: None
-    if not kept:
+    if not stored:
         say(
             f"{name}: {len(rows) - len(missing)} of {len(rows)} rows are in {book.path}"
             + (", --again measures them anew" if len(missing) < len(rows) else "")
@@ -132,7 +132,7 @@ def run(
             say(f"{name} {number}/{len(missing)} done: {rows[key].name}")
     current = [known[key] | {"name": row.name} for key, row in rows.items() if key in known]
     older = []
-    if kept:
+    if stored:
         today = {fingerprint(row, machine() if made.rate else "") for row in every}
         older = [row for key, row in known.items() if key not in today]
     return Results(name, current, older, len(rows) - len(current))

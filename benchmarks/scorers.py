@@ -168,7 +168,7 @@ def _config(of: JudgedScorer) -> TrainConfig:
         goal=of.goal,
         reward=scorer.typed(),
         scoring=scorer.scoring,
-        looks=0,
+        eval_points=0,
     )
     config = with_presets(preset(of.task, LEARNER, asked))
     horizon = scorer.horizon_s or config.tuning.horizon_s

@@ -38,7 +38,7 @@ class Compared:
     env_steps: int  # of one candidate
     candidates: int
     rounds: int
-    select_episodes: int = 256
+    validation_episodes: int = 256
     episodes: int = 1000  # of the verdict
 
 
@@ -82,7 +82,7 @@ def config(one: Compared, seed: int, options: Options) -> SearchConfig:
         rungs=1,
         env_steps=options.scaled(one.env_steps, FEWEST_STEPS),
         episode_s=base.episode_s,
-        select_episodes=options.scaled(one.select_episodes, FEWEST_EPISODES),
+        validation_episodes=options.scaled(one.validation_episodes, FEWEST_EPISODES),
         episodes=options.scaled(one.episodes, FEWEST_EPISODES),
         seed=seed if options.develop else FRESH + seed,
         equal_total="dense",

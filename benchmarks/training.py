@@ -61,7 +61,7 @@ def policy(
         env_steps=options.scaled(config.env_steps),
         checkpoint_every=options.scaled(config.checkpoint_every),
         episodes=options.scaled(config.episodes, least=8),
-        judge="select" if options.develop else "test",
+        eval_seeds="validation" if options.develop else "test",
     )
     task, goal = _understood(config.task, config.robot, config.goal, config.formula, config.reward)
     program = template_program(task, goal) if config.reward == "offline" else ""
@@ -107,11 +107,11 @@ def trained(config: TrainConfig, place: RowFolder) -> Trained:
 
 def measure(of: PolicyCase, place: RowFolder) -> dict[str, Any]:
     """Success of the policy with its floors; what training took."""
-    from robo_rl.evaluation.evaluate import JUDGED_ON, evaluate, evaluate_expert
+    from robo_rl.evaluation.evaluate import EVAL_SEEDS, evaluate, evaluate_expert
 
     config = of.config
     task = sims.make_task(config.task, robot=config.robot or None, goal=of.judged_as)
-    exam = {"episodes": config.episodes, "seed": JUDGED_ON[config.judge]}
+    exam = {"episodes": config.episodes, "seed": EVAL_SEEDS[config.eval_seeds]}
     if of.kind == "expert":
         return {"evaluation": evaluate_expert(task, **exam).as_dict()}
     done = trained(config, place)

@@ -18,6 +18,7 @@ from typing import Any
 
 from robo_rl.runs.errors import is_user_error
 from robo_rl.runtime.argv import pop_option
+from robo_rl.runtime.renamed_options import current_options
 
 STDOUT = 1  # its descriptor, whatever sys.stdout was replaced by
 
@@ -145,7 +146,7 @@ def run(args: list[str]) -> int:
         return fail(str(unknown_name_error(f"unknown command {name!r}", name, COMMANDS)), 2)
     command = importlib.import_module(f"robo_rl.commands.{name.replace('-', '_')}")
     with raising_usage_errors(), accept_scientific_integers():
-        return int(command.main(args[1:]))
+        return int(command.main(current_options(args[1:])))
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 
 Actor (the side that drives), learner, policy and the owner of the port, one or two of them at once,
 by SIGKILL; the emulator lives on, and its record says what the arm did. Whoever ends is begun again
-as an operator would: `learn-on-arm --resume RUN --stiff park --clear-fault`.
+as an operator would: `learn-on-arm --resume RUN --if-torque-on park --clear-fault`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Soak:
             str(run.parent),
             "--name",
             run.name,
-            "--stiff",
+            "--if-torque-on",
             "park",
             "--clear-fault",
             *options,
@@ -94,7 +94,7 @@ class Soak:
 
     def begin(self) -> None:
         """The actor, for the first time or again."""
-        told = ["--resume", str(self._run), "--stiff", "park", "--clear-fault"]
+        told = ["--resume", str(self._run), "--if-torque-on", "park", "--clear-fault"]
         options = told if self._run.exists() else self._first
         said_in = self._run.parent / "said.txt"
         if self.begun >= TRIES and not self._run.exists():

@@ -334,7 +334,7 @@ def run(short_video: None, tmp_path_factory: pytest.TempPathFactory) -> Any:
             tuning=tuning,
             env_steps=480,
             episodes=45,
-            looks=0,
+            eval_points=0,
             runs=tmp_path_factory.mktemp("runs"),
             name="any",
         )

@@ -95,7 +95,10 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["train", "reach", "--env-steps", "1.5"], "--env-steps: expected INT, got '1.5'"),
         (["train", "reach", "--env-steps", "1e400"], "--env-steps: expected INT, got '1e400'"),
         (["train", "reach", "--tuning.net", "x"], "--tuning.net: expected [INT [INT ...]], got"),
-        (["train", "reach", "--judge", "me"], "--judge: expected select, test, got 'me'"),
+        (
+            ["train", "reach", "--eval-seeds", "me"],
+            "--eval-seeds: expected validation, test, got 'me'",
+        ),
         (["train", "reach", "--seed"], "--seed: expected INT, got nothing"),
         (["export"], "robo-rl export needs RUN, TO; see robo-rl export --help"),
         (
@@ -176,7 +179,7 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
                 "20000000000",
                 "--episodes",
                 "4",
-                "--looks",
+                "--eval-points",
                 "0",
             ],
             "Unable to allocate",

@@ -42,7 +42,7 @@ def test_a_clone_does_as_it_was_shown_and_is_a_run_like_others(run, capsys, outc
     bundle = PolicyBundle.load(done.bundle)
     assert bundle.manifest.reward.model == "none" and "12 episodes" in bundle.manifest.reward.text
     assert bundle.manifest.training["learner"] == "clone"
-    same = ["--episodes", "60", "--judge", "select", "--json"]
+    same = ["--episodes", "60", "--eval-seeds", "validation", "--json"]
     assert main(["evaluate", str(run), *same]) == 0
     judged = json.loads(capsys.readouterr().out)
     assert abs(judged["success"] - done.evaluation.success) <= 0.05

@@ -74,7 +74,7 @@ def test_a_goal_with_numbers_of_its_own_is_trained_as_the_listed_one() -> None:
 
 def test_a_learner_that_makes_no_step_begins_no_episode_anywhere() -> None:
     asked = TrainConfig(task="hopper", goal="front_flip", reward="task", learner="iql")
-    assert with_presets(asked).scattered == 0
+    assert with_presets(asked).random_starts == 0
 
 
 def test_what_was_set_stays_whatever_the_preset() -> None:
@@ -86,8 +86,8 @@ def test_what_was_set_stays_whatever_the_preset() -> None:
     assert whole.episode_s == 0.0
     flip = TrainConfig(task="hopper", goal="front_flip", reward="task")
     assert (
-        with_presets(flip).scattered > 0
-        and with_presets(replace(flip, scattered=0.0)).scattered == 0
+        with_presets(flip).random_starts > 0
+        and with_presets(replace(flip, random_starts=0.0)).random_starts == 0
     )
     plain = with_presets(TrainConfig(learner="sac"))
     assert plain == SettledConfig(learner="sac", tuning=SACConfig(), scoring=ClipConfig())

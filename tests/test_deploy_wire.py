@@ -215,7 +215,7 @@ def test_a_latched_fault_outlives_its_process_and_is_an_operators_to_clear(
 def taken_over(folder: Path, emulator: So101Emulator, stiff: str = "") -> FaultLatch:
     """The latch of an arm that an operator has looked at."""
     told = deploy.DeployCommand(
-        bundle=folder, robot="so101", port=emulator.where, clear_fault=True, stiff=stiff
+        bundle=folder, robot="so101", port=emulator.where, clear_fault=True, if_torque_on=stiff
     )
     task = sims.make_task("reach", robot="so101")
     stage = ConnectedStage(task, emulator.where, patience=0.5, eyes=None)
@@ -286,7 +286,10 @@ def test_a_stiff_arm_is_parked_before_its_fault_is_cleared(
         ),
         (["--robot", "so101", "--port", "/dev/null", "--host", "127.0.0.1"], "needs --port and no"),
         (["--emulate", "--rendered"], "--rendered needs an emulated arm: add --robot NAME"),
-        (["--emulate", "--stiff", "park"], "--stiff applies only to an arm at a --port or --host"),
+        (
+            ["--emulate", "--if-torque-on", "park"],
+            "--if-torque-on applies only to an arm at a --port or --host",
+        ),
         (
             ["--emulate", "--calibration", "arm.json"],
             "--calibration applies only to an arm at a --port or",

@@ -47,7 +47,7 @@ def test_draws_are_formulas_of_the_card_in_every_form() -> None:
 def test_the_same_seed_draws_the_same_and_development_draws_others() -> None:
     quoted, developed = rows(Options()), rows(Options(develop=True))
     assert len(quoted) == len({row.name for row in quoted}) == 20 * len(CLASSES)
-    assert {row.of.config.judge for row in quoted} == {"test"}
+    assert {row.of.config.eval_seeds for row in quoted} == {"test"}
     one, again, other = (goal_of(row.of)[0].wanted for row in (quoted[0], quoted[0], developed[0]))
     assert one == again != other
 

@@ -52,7 +52,7 @@ def test_quoted_policies_are_trained_on_fresh_seeds(name: str) -> None:
         task = sims.make_task(row.of.config.task, robot=row.of.config.robot or None)
         assert row.of.judged_as in task.goals()
         assert row.of.config.seed - FRESH == other.of.config.seed < FRESH
-        assert (row.of.config.judge, other.of.config.judge) == ("test", "select")
+        assert (row.of.config.eval_seeds, other.of.config.eval_seeds) == ("test", "validation")
     assert {row.of.config.seed - FRESH for row in quoted} == {0, 3}
 
 
@@ -154,7 +154,7 @@ def test_rows_are_kept_and_older_ones_stand_apart(tmp_path: Path, put: Put) -> N
     assert told((1, 2)).markdown().startswith("row 1: 10\nrow 2: 20\n")
     assert told((2, 3)).markdown().startswith("row 2: 20\nrow 3: 30\n")
     assert ran == ["1", "2", "3"]
-    kept = told((1, 2), only="1", kept=True)
+    kept = told((1, 2), only="1", stored=True)
     assert [row["name"] for row in kept.older] == ["row 3"]  # 2 is of today, if not asked for
     made = tmp_path / "runs" / "push" / kept.current[0]["hash"][:12] / "result.json"
     made.parent.mkdir(parents=True)
@@ -166,13 +166,13 @@ def test_rows_are_kept_and_older_ones_stand_apart(tmp_path: Path, put: Put) -> N
         and len(json.loads(book.read_text())["rows"]) == 3
     )
     put(counted(ran, "sims.core.terms"))  # other code
-    old = told((1,), kept=True)
+    old = told((1,), stored=True)
     assert len(ran) == 4 and old.missing == 1 and not old.current and len(old.older) == 3
     assert "1 rows are not measured yet" in old.markdown()
     assert "Kept, of an older version or of other settings than today's:" in old.markdown()
     new = told((1,))
     assert len(ran) == 5 and [row["name"] for row in new.current] == ["row 1"] and not new.older
-    both = told((1,), kept=True).as_dict()["rows"]
+    both = told((1,), stored=True).as_dict()["rows"]
     assert [row["current"] for row in both] == [True, False, False, False]
     assert all(row["versions"] and row["machine"] for row in both)
     book.write_text("[]")
@@ -192,7 +192,7 @@ def test_kept_figures_of_the_docs_are_read_and_not_taken_for_todays(
     name: str, current: int, older: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept = Path(__file__).parents[1] / f"docs/data/{name}.json"
-    assert main(["bench", name, "--journal", str(kept), "--kept", "--json"]) == 0
+    assert main(["bench", name, "--journal", str(kept), "--stored", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert sum(row["current"] for row in rows) == current and len(rows) == older
 

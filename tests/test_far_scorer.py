@@ -200,7 +200,7 @@ def test_it_ends_with_who_asks_however_that_ends() -> None:
     ("options", "why"),
     [
         ({"reward": "offline", "learner": "ppo"}, "ppo has no replay buffer for rewards"),
-        ({"learner": "ensemble", "shaped": True}, "frames are rendered without them"),
+        ({"learner": "ensemble", "rate_limited": True}, "frames are rendered without them"),
         ({"learner": "ensemble", "scoring": ClipConfig(distill=True)}, "is refitted during"),
         ({"reward": "task", "learner": "ensemble"}, "is the simulator's and is not slow"),
         (
@@ -214,8 +214,8 @@ def test_it_ends_with_who_asks_however_that_ends() -> None:
     ],
 )
 def test_what_cannot_be_judged_apart_is_one_line(options: dict, why: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=f"--asynchronous: .*{why}"):
-        train(TrainConfig(task="reach", asynchronous=True, runs=tmp_path / "runs", **options))
+    with pytest.raises(ValueError, match=f"--async-scoring: .*{why}"):
+        train(TrainConfig(task="reach", async_scoring=True, runs=tmp_path / "runs", **options))
     assert not (tmp_path / "runs").exists()
 
 
@@ -226,10 +226,10 @@ def test_a_policy_is_trained_by_it(
         task="reach",
         reward="offline",
         learner="ensemble",
-        asynchronous=True,
+        async_scoring=True,
         env_steps=1_024,
         episodes=2,
-        looks=0,
+        eval_points=0,
         runs=tmp_path,
         name="late",
         tuning=EnsembleConfig(num_envs=16, net=(16,), batch_size=32, learning_starts=64),

@@ -220,8 +220,8 @@ def test_an_arm_without_ground_truth_has_no_success(bundle: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("won", "training", "named"),
     [
-        (14, {}, ("--randomize 0.7", "--shaped")),
-        (14, {"randomize": {"width": 0.7}}, ("--shaped",)),
+        (14, {}, ("--randomize 0.7", "--rate-limited")),
+        (14, {"randomize": {"width": 0.7}}, ("--rate-limited",)),
         (14, {"randomize": {"width": 0.7}, "shaped": True}, ()),
         (20, {}, ()),
     ],

@@ -246,10 +246,10 @@ def test_the_line_trains_and_judges_on_somebody_elses_env(
     from robo_rl.cli import main
 
     asked = f"gym:Reacher-v5 --reward task --env-python {sys.executable} --name reacher"
-    sizes = "--env-steps 256 --tuning.num-envs 4 --tuning.n-steps 32 --look-episodes 4 --episodes 6"
+    sizes = "--env-steps 256 --tuning.num-envs 4 --tuning.n-steps 32 --eval-episodes 4 --episodes 6"
     assert main(["train", *asked.split(), *sizes.split(), "--runs", str(tmp_path)]) == 0
     assert "return -" in capsys.readouterr().out
-    same = ["--episodes", "6", "--judge", "select", "--json"]
+    same = ["--episodes", "6", "--eval-seeds", "validation", "--json"]
     assert main(["evaluate", str(tmp_path / "reacher"), *same]) == 0
     told = capsys.readouterr()
     again = json.loads(told.out)

@@ -384,7 +384,7 @@ def test_a_sentence_that_is_seen_is_judged_and_its_policy_observes_what_it_would
         reward="clip",
         env_steps=160,
         episodes=20,
-        looks=0,
+        eval_points=0,
         tuning=tuning,
         runs=tmp_path,
         scoring=ClipConfig(scene=SceneConfig(frames=64, holdout=16, rollouts=0.0)),
@@ -429,7 +429,7 @@ def test_a_sequence_drives_an_arm(
         reward="offline",
         env_steps=steps,
         episodes=100,
-        looks=0,
+        eval_points=0,
         runs=tmp_path,
         seed=training_seed,
     )

@@ -359,7 +359,15 @@ def test_who_is_killed_between_two_answers_asks_nothing_twice(tmp_path: Path) ->
             return {"sleep": 60.0}
         return seeing(request)
 
-    asked_ = ["reward", "label", str(store.folder), "--goal", "touch_red_cube", "--by", "vlm:test"]
+    asked_ = [
+        "reward",
+        "label",
+        str(store.folder),
+        "--goal",
+        "touch_red_cube",
+        "--labeller",
+        "vlm:test",
+    ]
     with OpenAIServer(until_the_eighth) as server:
         command = [*asked_, *options(server), "--model.at-once", "1"]
         child = subprocess.Popen(
@@ -402,7 +410,7 @@ def test_a_model_labels_and_the_key_is_nowhere(
             return "I cannot decide."
         return seeing(request)
 
-    asked_ = ["reward", "label", str(store.folder), "--goal", GOAL, "--by", "vlm:test"]
+    asked_ = ["reward", "label", str(store.folder), "--goal", GOAL, "--labeller", "vlm:test"]
     with OpenAIServer(moody) as server:
         more = [*options(server), "--model.at-once", "1", "--model.again", "1"]
         assert main([*asked_, *more]) == 0
@@ -449,7 +457,7 @@ def test_robometer_labels_and_is_called_by_its_models_name(
 ) -> None:
     store = store_of(tmp_path / "labels", 4)
     with RobometerServer() as server:
-        asked_ = ["reward", "label", str(store.folder), "--goal", GOAL, "--by"]
+        asked_ = ["reward", "label", str(store.folder), "--goal", GOAL, "--labeller"]
         assert main([*asked_, f"robometer:{server.url}"]) == 0
     assert "robometer:light/Meter-1: first 2, second 2, tie 0" in capsys.readouterr().out
     assert {a.by for a in store.read() if a.said} == {"robometer:light/Meter-1"}
@@ -572,7 +580,7 @@ def test_mistakes_about_models_are_one_line(
 ) -> None:
     cv2.imwrite(str(tmp_path / "0.png"), film(0.2)[0])
     score = ["reward", "score", str(tmp_path), "--goal", GOAL, "--scorer"]
-    label = ["reward", "label", str(tmp_path / "labels"), "--by"]
+    label = ["reward", "label", str(tmp_path / "labels"), "--labeller"]
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     for args, says in (
         ([*score, "llm:x"], "unknown scorer 'llm:x'; available: clip, vlm:MODEL, robometer:http"),

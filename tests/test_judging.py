@@ -272,7 +272,9 @@ def test_seeing_what_is_paid_changes_nothing(tmp_path: Path) -> None:
         run = RunDir.create(tmp_path / str(count), CONFIG)
         model = ProgramReward(load(NEARER, CARD))
         judge = OveroptimizationMonitor(BatchEnv(REACH, 8), model)
-        hooks = [EvalCallback(judge, run, env_steps=512, looks=n, cost=1) for n in [count] if n]
+        hooks = [
+            EvalCallback(judge, run, env_steps=512, eval_points=n, cost=1) for n in [count] if n
+        ]
         fitted = fit(BatchEnv(REACH, 8), model, CONFIG, env_steps=512, run=run, hooks=hooks)
         learned.append(fitted.learner)
     assert_same(*learned)
@@ -309,8 +311,8 @@ def test_training_ends_where_it_is_asked_to(tmp_path: Path) -> None:
     other = RunDir.create(tmp_path / "other", CONFIG)
     assert trained(other, Turning(*marks), warn=told.append).learner.env_steps == 1024
     assert len(told) == 4
-    with pytest.raises(ValueError, match="set looks above 0"):
-        TrainConfig(stop_overoptimised=True, looks=0)
+    with pytest.raises(ValueError, match="set eval_points above 0"):
+        TrainConfig(stop_overoptimised=True, eval_points=0)
 
 
 # The command.
@@ -322,8 +324,8 @@ def run(tmp_path_factory: pytest.TempPathFactory, short_video: None) -> Path:
         reward="offline",
         env_steps=512,
         episodes=4,
-        look_episodes=4,
-        looks=1,
+        eval_episodes=4,
+        eval_points=1,
         runs=tmp_path_factory.mktemp("runs"),
         name="short",
         tuning=PPOConfig(num_envs=16, n_steps=16, net=(16,)),
@@ -334,7 +336,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, short_video: None) -> Path:
 def test_a_runs_reward_is_judged_and_kept(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     looked = RunDir.open(run).looks.read()
     assert np.isfinite(looked["proxy"]).all() and not looked["overoptimised"].any()
-    few = ["--episodes", "16", "--draws", "16", "--no-words", "--json"]
+    few = ["--episodes", "16", "--bootstrap-samples", "16", "--no-words", "--json"]
     assert main(["reward", "report", str(run), *few]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["judged"] == ["offline"] and report["truths"] == ["sparse", "task"]
@@ -385,7 +387,17 @@ def test_what_cannot_be_judged_is_one_line(arguments, said, capsys) -> None:
 
 @pytest.mark.slow
 def test_what_is_seen_is_judged_beside_what_is_not(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["clip", "constant", "--task", "push", "--episodes", "48", "--draws", "16", "--json"]
+    asked = [
+        "clip",
+        "constant",
+        "--task",
+        "push",
+        "--episodes",
+        "48",
+        "--bootstrap-samples",
+        "16",
+        "--json",
+    ]
     assert main(["reward", "report", *asked]) == 0
     report = json.loads(capsys.readouterr().out)
     seen, nothing = (report["rewards"][name] for name in ("clip", "constant"))

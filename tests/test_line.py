@@ -47,7 +47,7 @@ def trained(cache, short_video, training_seed: int, tmp_path_factory: pytest.Tem
             tuning=QUICK,
             env_steps=9_600,
             episodes=100,
-            looks=1,
+            eval_points=1,
             seed=training_seed,
             runs=tmp_path_factory.mktemp("line"),
             name="line",
@@ -116,7 +116,7 @@ def test_a_second_goal_needs_no_frame(trained, tmp_path: Path) -> None:
         env_steps=800,
         episodes=20,
         labels=0,
-        looks=0,
+        eval_points=0,
         tuning=QUICK,
         runs=tmp_path,
         name="second",
@@ -130,7 +130,7 @@ def test_evaluate_and_report_commands(trained, capsys: pytest.CaptureFixture[str
     from robo_rl.cli import main
     from robo_rl.evaluation.evaluate import SELECT_SEED
 
-    same = ["--episodes", "100", "--judge", "select", "--json"]
+    same = ["--episodes", "100", "--eval-seeds", "validation", "--json"]
     assert main(["evaluate", str(trained.run.path), *same]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["seed"] == trained.evaluation.seed == SELECT_SEED

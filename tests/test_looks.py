@@ -36,7 +36,7 @@ class Judge:
 def trained(run: RunDir, judge: Judge, steps: int = 1024, **options) -> FitResult:
     """Four rollouts of 256 steps, looked at after each."""
     resume = options.pop("resume", False)
-    looks = EvalCallback(judge, run, env_steps=steps, looks=4, cost=10, **options)
+    looks = EvalCallback(judge, run, env_steps=steps, eval_points=4, cost=10, **options)
     return fit(
         PointMass(8),
         Nearness(),
@@ -100,14 +100,14 @@ def test_training_that_was_good_enough_stays_over_when_it_is_resumed(tmp_path: P
 
 def test_who_makes_no_step_is_looked_at_as_often_as_is_asked(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path / "run", CONFIG)
-    looks = EvalCallback(Judge(*[0.1] * 4), run, env_steps=1024, looks=4, cost=0)
+    looks = EvalCallback(Judge(*[0.1] * 4), run, env_steps=1024, eval_points=4, cost=0)
     fit(PointMass(8), Nearness(), CONFIG, env_steps=1024, hooks=[looks])
     assert run.looks.read()["env_steps"].tolist() == [256, 512, 768, 1024]
 
 
 def test_looks_cost_at_most_a_third_of_the_steps(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path / "run", CONFIG)
-    looks = EvalCallback(Judge(0.1, 0.2), run, env_steps=1024, looks=4, cost=200)
+    looks = EvalCallback(Judge(0.1, 0.2), run, env_steps=1024, eval_points=4, cost=200)
     fit(PointMass(8), Nearness(), CONFIG, env_steps=1024, hooks=[looks])
     assert run.looks.read()["env_steps"].tolist() == [768, 1024]
 

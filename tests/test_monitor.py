@@ -41,7 +41,16 @@ class Terminal:
         self.before = termios.tcgetattr(self._slave)
         self.seen = b""
         command = [sys.executable, "-m", "robo_rl.cli", "deploy", str(folder), "--emulate"]
-        command += ["--realtime", "--think", "1", "--episodes", "50", "--log", str(log), *options]
+        command += [
+            "--realtime",
+            "--policy-timeout",
+            "1",
+            "--episodes",
+            "50",
+            "--log",
+            str(log),
+            *options,
+        ]
         self.process = subprocess.Popen(
             command,
             stdin=self._slave,
@@ -181,7 +190,7 @@ def test_without_a_monitor_the_terminal_is_left_alone(terminal: Callable[..., Te
 @pytest.mark.slow
 def test_plain_lines_where_there_is_no_terminal(folder: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "robo_rl.cli", "deploy", str(folder), "--emulate"]
-    command += ["--realtime", "--think", "1", "--episodes", "1"]
+    command += ["--realtime", "--policy-timeout", "1", "--episodes", "1"]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert "episode 1 of 1: done, 1 reached so far" in done.stderr and "\x1b" not in done.stderr
 

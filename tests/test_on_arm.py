@@ -129,7 +129,7 @@ def test_on_an_arm_that_the_shipped_clip_does_not_know_another_one_is_given() ->
 
 
 def test_a_reward_counts_once_it_agrees_with_verdicts_and_until_it_clearly_does_not() -> None:
-    rng, config = np.random.default_rng(0), OnRobotConfig(reward="clip", asks=50, trust=0.9)
+    rng, config = np.random.default_rng(0), OnRobotConfig(reward="clip", verdicts=50, min_auc=0.9)
     success = rng.random(100) < 0.5
     good, poor = success + 0.1 * rng.random(100), rng.random(100)
     assert reward_trust(good[:49], success[:49], config, False) == (None, False)
@@ -239,14 +239,14 @@ def test_what_an_operator_says_counts_once(
     run, asked = tmp_path / "run", []
 
     def driven(command: ArmSessionOptions, *args: Any, **options: Any) -> int:
-        asked.append((command.clear_fault, command.stiff, command.seed))
+        asked.append((command.clear_fault, command.if_torque_on, command.seed))
         return 0
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("robo_rl.commands.learn_on_arm.run_arm_session", driven)
         patch.setattr("robo_rl.commands.learn_on_arm.OnRobotSession", Nobody)
         arm = ["--robot", "so101", "--port", "/dev/null", "--seed", "3"]
-        said = ["--clear-fault", "--stiff", "park"]
+        said = ["--clear-fault", "--if-torque-on", "park"]
         assert (
             main(
                 ["learn-on-arm", str(bundle), *arm, *said, "--name", "run", "--runs", str(tmp_path)]
@@ -345,7 +345,7 @@ def test_logs_hold_what_rewards_of_state_and_of_pictures_need(
 ) -> None:
     """The pay of a log's state is the simulator's own, where perception is exact."""
     asked = f"learn-on-arm {bundle} --emulate --noise 0 --minutes 0.05 --reward clip --name run"
-    asked += " --explore 0.3 --asks 1000"
+    asked += " --explore 0.3 --verdicts 1000"
     bar: list[float] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(OnRobotSession, "_begin", lambda session: InThread(session.folder))

@@ -150,7 +150,7 @@ def test_a_policy_from_frames_and_words(
     own = f"embedded:{weights}"
     asked = ["train", CARTPOLE, "--goal", UPRIGHT, "--clip.encoder", own, "--name", "up"]
     sizes = ["--env-steps", "128", "--tuning.num-envs", "4", "--tuning.n-steps", "32"]
-    more = [*sizes, "--episodes", "2", "--looks", "0", "--runs", str(tmp_path)]
+    more = [*sizes, "--episodes", "2", "--eval-points", "0", "--runs", str(tmp_path)]
     assert main([*asked, *more]) == 0
     run = tmp_path / "up"
     result = json.loads((run / "result.json").read_text())

@@ -194,7 +194,7 @@ def test_margins_and_judge_agree(scene: Path, robot: str) -> None:
 
 @pytest.mark.slow
 def test_a_run_needs_no_file_of_the_scene(scene: Path, tmp_path: Path, capsys) -> None:
-    tiny = "--env-steps 640 --episodes 8 --looks 0 --tuning.num-envs 8 --tuning.n-steps 40"
+    tiny = "--env-steps 640 --episodes 8 --eval-points 0 --tuning.num-envs 8 --tuning.n-steps 40"
     begin = f"train tabletop --scene {scene} --robot ur5e --name one --runs {tmp_path / 'runs'}"
     goal = ["--things", "blue can", "--goal", "push the red brick next to the can"]
     assert main([*begin.split(), *goal, *tiny.split()]) == 0, capsys.readouterr().err

@@ -256,7 +256,7 @@ def test_offline_learning_needs_a_data_set(demos: Path) -> None:
     ):
         with pytest.raises(ValueError, match=said):
             IQLConfig(demos=str(demos), **wrong)
-    for option in ({"randomize": 0.5}, {"scattered": 0.5}):
+    for option in ({"randomize": 0.5}, {"random_starts": 0.5}):
         with pytest.raises(ValueError, match="trains on --demos only: leave out --randomize and"):
             TrainConfig(task="lift", tuning=IQLConfig(demos=str(demos)), **option)
 
@@ -397,7 +397,9 @@ def test_a_number_is_so_many_episodes_of_the_tasks_own_expert(tmp_path: Path) ->
 
 def test_what_moves_within_the_bridges_limits_is_shown_so(tmp_path: Path) -> None:
     path = tmp_path / "demos"
-    assert main(["demos", "lift", str(path), "--episodes", "3", "--seed", "5", "--shaped"]) == 0
+    assert (
+        main(["demos", "lift", str(path), "--episodes", "3", "--seed", "5", "--rate-limited"]) == 0
+    )
     config = replace(TD3Config(**SMALL), demos="3")
     mine = make_learner(config, sims.make("lift", ROWS, seed=5, shaped=True))
     written = replace(config, demos=str(path))
@@ -412,7 +414,7 @@ def test_what_moves_within_the_bridges_limits_is_shown_so(tmp_path: Path) -> Non
 def test_what_was_trained_within_limits_is_told_how_it_does_there(
     short_video: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["reach", "--reward", "sparse", "--demos", "3", "--shaped", "--looks", "0"]
+    asked = ["reach", "--reward", "sparse", "--demos", "3", "--rate-limited", "--eval-points", "0"]
     how = ["--env-steps", "160", "--episodes", "8", "--runs", str(tmp_path), "--name", "run"]
     tuning = ["--tuning.clone-updates", "16", "--tuning.no-normalise-obs"]
     assert main(["train", *asked, *how, *tuning]) == 0

@@ -208,7 +208,7 @@ class Deployed:
                 self.about["where"],
                 "--control",
                 str(self.about["control"]),
-                "--think",
+                "--policy-timeout",
                 "0.1",
                 "--patience",
                 "0.2",
@@ -362,9 +362,9 @@ def test_an_arm_that_everybody_left_stiff_is_found_and_parked_on_a_word(
     time.sleep(1.0)
     assert all(deployed.control.call("joints")["torque"])
     status, said = deployed.deploy()
-    assert status and "torque is still on (shoulder_pan, " in said and "--stiff" in said
+    assert status and "torque is still on (shoulder_pan, " in said and "--if-torque-on" in said
     assert all(deployed.control.call("joints")["torque"])
-    _, said = deployed.deploy("--stiff", "park")
+    _, said = deployed.deploy("--if-torque-on", "park")
     assert "the arm was parked and relaxed, joint by joint" in said, said
     assert deployed.limp()
 

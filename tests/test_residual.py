@@ -256,7 +256,7 @@ def trained(base: str, runs: Path, name: str, **more):
         tuning=tuning,
         env_steps=800,
         episodes=40,
-        looks=0,
+        eval_points=0,
         runs=runs,
         name=name,
         **more,
@@ -281,7 +281,17 @@ def test_one_bundle_of_both_runs_on_the_arm_and_is_a_base_again(first, tmp_path,
     again = robo_rl.load(first.run.path)
     assert again.evaluation == first.evaluation and again.evaluation.success > 0.5
     assert (
-        main(["evaluate", str(first.run.path), "--episodes", "40", "--judge", "select", "--json"])
+        main(
+            [
+                "evaluate",
+                str(first.run.path),
+                "--episodes",
+                "40",
+                "--eval-seeds",
+                "validation",
+                "--json",
+            ]
+        )
         == 0
     )
     judged = json.loads(capsys.readouterr().out)
@@ -316,7 +326,7 @@ def _asked(run: RunDir) -> dict:
         "reward": "task",
         "learner": "residual-ppo",
         "tuning": tuning,
-        "looks": 0,
+        "eval_points": 0,
         "runs": run.path.parent,
         "name": run.path.name,
         "episodes": 40,

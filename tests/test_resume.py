@@ -80,7 +80,12 @@ def test_ctrl_c_is_saved_and_goes_on_bit_for_bit(tmp_path: Path) -> None:
     """In the middle of a step: it ends after the update. A second Ctrl-C ends at once."""
     tuning = PPOConfig(num_envs=16, n_steps=ROLLOUT // 16, net=(16, 16))
     config = TrainConfig(
-        reward="task", tuning=tuning, env_steps=2 * ROLLOUT, episodes=8, looks=0, runs=tmp_path
+        reward="task",
+        tuning=tuning,
+        env_steps=2 * ROLLOUT,
+        episodes=8,
+        eval_points=0,
+        runs=tmp_path,
     )
 
     def stopped(name: str, times: int, says: str) -> RunDir:
@@ -128,8 +133,8 @@ def test_the_default_reward_goes_on_bit_for_bit(
             labels_every=1,
             labels_above=0.0,
             episodes=8,
-            look_episodes=4,
-            looks=2,
+            eval_episodes=4,
+            eval_points=2,
             runs=tmp_path,
             name=name,
         )

@@ -102,7 +102,7 @@ def test_training_on_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         reward=f"code:{file}",
         env_steps=1600,
         episodes=8,
-        looks=0,
+        eval_points=0,
         runs=tmp_path / "runs",
         tuning=PPOConfig(num_envs=16),
     )

@@ -36,7 +36,7 @@ COMMAND = [
     "16",
     "--episodes",
     "8",
-    "--looks",
+    "--eval-points",
     "0",
     "--seed",
     "3",

@@ -500,7 +500,7 @@ def test_a_scorer_is_used_elsewhere_where_that_is_said(
         make_reward(f"success:{scorer}", read_goal(abroad.task, "touch_red_cube"), abroad, settings)
     out = tmp_path / "report.json"
     judge = ["reward", "report", f"success:{scorer}", "--task", "push", "--goal", goal.text]
-    few = ["--episodes", "16", "--draws", "16", "--out", str(out)]
+    few = ["--episodes", "16", "--bootstrap-samples", "16", "--out", str(out)]
     assert main([*judge, *few]) == 1
     assert "--elsewhere" in capsys.readouterr().err
     assert main([*judge, *few, "--elsewhere"]) == 0
@@ -708,7 +708,10 @@ def test_labels_in_the_terminal_are_learned_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path / "cache"))
-    store, asked = tmp_path / "labels", ["reward", "label", str(tmp_path / "labels"), "--by", "Ann"]
+    store, asked = (
+        tmp_path / "labels",
+        ["reward", "label", str(tmp_path / "labels"), "--labeller", "Ann"],
+    )
 
     def typing(*keys: str) -> None:
         typed = iter(keys)
@@ -722,7 +725,7 @@ def test_labels_in_the_terminal_are_learned_from(
     assert main(asked) == 0
     assert cv2.imread(str(store / "asked.png")) is not None
     assert "12 answers" in capsys.readouterr().out
-    few = ["--watch.random", "4", "--watch.scattered", "0", "--head.steps", "50"]
+    few = ["--watch.random", "4", "--watch.random-starts", "0", "--head.steps", "50"]
     out, teach = tmp_path / "asked.safetensors", ["reward", "train", "preferences", *few]
     given = ["--store", str(store), "--ask.answers", "14", "--ask.length", "2", "--out", str(out)]
     assert main([*teach, *given]) == 0
@@ -749,7 +752,7 @@ def test_ratings_teach_what_is_preferred_and_what_is_a_success(
     store = tmp_path / "labels"
     typed = iter("7" + "12345s" * 3)
     monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
-    asked = ["reward", "label", str(store), "--ask", "rating", "--by", "Ann"]
+    asked = ["reward", "label", str(store), "--ask", "rating", "--labeller", "Ann"]
     assert main([*asked, "--questions", "18", "--length", "2"]) == 0
     out = capsys.readouterr().out
     assert "from 1 (nothing done) to 5 (met)" in out and "got '7'; expected one of 1, 2, 3" in out
@@ -757,7 +760,7 @@ def test_ratings_teach_what_is_preferred_and_what_is_a_success(
     assert [a.said for a in said] == ["1", "2", "3", "4", "5", "skip"] * 3
     assert not any(a.second for a in said)
     few = ["--watch.random", "4", "--head.steps", "50", "--store", str(store)]
-    teach = ["reward", "train", "preferences", *few, "--watch.scattered", "0"]
+    teach = ["reward", "train", "preferences", *few, "--watch.random-starts", "0"]
     more = ["--ask.length", "2", "--ask.form", "rating", "--ask.answers", "19"]
     assert main([*teach, *more, "--out", str(tmp_path / "p.safetensors")]) == 0
     card = json.loads((tmp_path / "p.json").read_text())
@@ -834,7 +837,7 @@ def test_a_reward_is_learned_from_what_a_model_prefers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     out, store = tmp_path / "asked.safetensors", tmp_path / "labels"
-    few = ["--watch.random", "4", "--watch.scattered", "0", "--head.steps", "50"]
+    few = ["--watch.random", "4", "--watch.random-starts", "0", "--head.steps", "50"]
     teach = ["reward", "train", "preferences", "--goal", "touch_red_cube", *few, "--out", str(out)]
     shy = iter(range(1000))
 
@@ -847,7 +850,7 @@ def test_a_reward_is_learned_from_what_a_model_prefers(
     monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path / "cache"))
     with OpenAIServer(sometimes) as server:
         wire = ["--model.base-url", server.url, "--model.key-variable", "ROBO_TEST_KEY"]
-        by = ["--ask.by", "vlm:test", *wire, "--ask.length", "2", "--store", str(store)]
+        by = ["--ask.labeller", "vlm:test", *wire, "--ask.length", "2", "--store", str(store)]
         assert main([*teach, *by, "--ask.answers", "16"]) == 0
         card = json.loads(out.with_suffix(".json").read_text())
         assert "12 answers of vlm:test; about" in card["learned_from"]
@@ -857,7 +860,7 @@ def test_a_reward_is_learned_from_what_a_model_prefers(
     files = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()]
     assert len(files) > 40 and not any(b"THE-SECRET" in content for content in files)
     with pytest.raises(ValueError, match="unknown labeller 'somebody'; available: oracle, vlm"):
-        QueryConfig(by="somebody")
+        QueryConfig(labeller="somebody")
 
 
 class Shy:

@@ -244,7 +244,7 @@ OPTIONS = [
     "2",
     "--env-steps",
     "256",
-    "--select-episodes",
+    "--validation-episodes",
     "8",
     "--episodes",
     "16",

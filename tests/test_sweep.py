@@ -24,12 +24,12 @@ SMALL = [
     "512",
     "--episodes",
     "8",
-    "--looks",
+    "--eval-points",
     "1",
-    "--look-episodes",
+    "--eval-episodes",
     "4",
 ]
-FEW = {"reward": "offline", "env_steps": 64, "episodes": 4, "looks": 0}
+FEW = {"reward": "offline", "env_steps": 64, "episodes": 4, "eval_points": 0}
 
 
 @pytest.fixture
@@ -40,12 +40,16 @@ def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_combination_is_what_train_would_be_told() -> None:
-    over = ["learner=ppo,sac", "--scattered=0,0.5", "goal=touch the ball, then the cube|touch it"]
+    over = [
+        "learner=ppo,sac",
+        "--random-starts=0,0.5",
+        "goal=touch the ball, then the cube|touch it",
+    ]
     found = settings_of(["push", "--reward", "sparse"], over)
     assert len(found) == 8
-    name = "learner=sac, scattered=0.5, goal=touch the ball, then the cube"
+    name = "learner=sac, random-starts=0.5, goal=touch the ball, then the cube"
     one = found[name]
-    assert (one.task, one.learner, one.scattered) == ("push", "sac", 0.5)
+    assert (one.task, one.learner, one.random_starts) == ("push", "sac", 0.5)
     assert one.goal == "touch the ball, then the cube" and isinstance(one.tuning, SACConfig)
     rates = settings_of([], ["tuning.learning-rate=1e-3,1e-4", "task=reach,push"])
     assert [type(c.tuning) for c in rates.values()] == [PPOConfig] * 4
@@ -55,10 +59,9 @@ def test_every_combination_is_what_train_would_be_told() -> None:
         ("reach", 1e-4),
         ("push", 1e-4),
     }
-    assert [c.shaped for c in settings_of(["reach"], ["shaped=true,false"]).values()] == [
-        True,
-        False,
-    ]
+    assert [
+        c.rate_limited for c in settings_of(["reach"], ["rate-limited=true,false"]).values()
+    ] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -100,29 +103,29 @@ def test_seeds_are_summed_up_by_their_middle_half() -> None:
 def test_what_is_made_is_not_made_again_and_more_is_added(
     unseen: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    line = ["sweep", *SMALL, "--over", "scattered=0.5", "--runs", str(tmp_path), "--name", "it"]
+    line = ["sweep", *SMALL, "--over", "random-starts=0.5", "--runs", str(tmp_path), "--name", "it"]
     assert main([*line, "--seeds", "0"]) == 0
     first = capsys.readouterr()
-    assert "| scattered=0.5 |" in first.out and "doing nothing" in first.out
-    run = tmp_path / "it" / "scattered=0.5-seed-0"
+    assert "| random-starts=0.5 |" in first.out and "doing nothing" in first.out
+    run = tmp_path / "it" / "random-starts=0.5-seed-0"
     made = (run / "result.json").stat().st_mtime_ns
     assert main([*line, "--seeds", "0,3"]) == 0
     said = capsys.readouterr().err
-    assert "1 of 2 runs are in" in said and "1/1 done: scattered=0.5, seed 3" in said
+    assert "1 of 2 runs are in" in said and "1/1 done: random-starts=0.5, seed 3" in said
     assert (run / "result.json").stat().st_mtime_ns == made
     rows = [*csv.DictReader((tmp_path / "it" / "runs.csv").open())]
     assert [(row["setting"], row["seed"]) for row in rows] == [
-        ("scattered=0.5", "0"),
-        ("scattered=0.5", "3"),
+        ("random-starts=0.5", "0"),
+        ("random-starts=0.5", "3"),
     ]
     for row in rows:
         known = RunDir.open(tmp_path / "it" / row["run"])
         assert float(row["success"]) == known.result["evaluation"]["success"]
-        assert known.config["seed"] == int(row["seed"]) and known.config["scattered"] == 0.5
+        assert known.config["seed"] == int(row["seed"]) and known.config["random_starts"] == 0.5
     seen = [*csv.DictReader((tmp_path / "it" / "curves.csv").open())]
     assert {row["seed"] for row in seen} == {"0", "3"}
     page = (tmp_path / "it" / "sweep.html").read_text()
-    assert "scattered=0.5-seed-3/report.html" in page and "data:image/png" in page
+    assert "random-starts=0.5-seed-3/report.html" in page and "data:image/png" in page
     assert main([*line, "--seeds", "0", "--learner", "sac"]) == 1
     assert "was started with --learner 'ppo', got 'sac'" in capsys.readouterr().err
 
@@ -140,13 +143,22 @@ def test_runs_side_by_side_are_those_that_are_missing(
 ) -> None:
     """In processes that train nothing: each only says what it was given."""
     monkeypatch.setattr("robo_rl.training.sweep._train_run", repr)
-    line = ["sweep", *SMALL, "--over", "scattered=0,0.5", "--runs", str(tmp_path), "--seeds", "3"]
+    line = [
+        "sweep",
+        *SMALL,
+        "--over",
+        "random-starts=0,0.5",
+        "--runs",
+        str(tmp_path),
+        "--seeds",
+        "3",
+    ]
     assert main([*line, "--jobs", "2"]) == 1
     said = " ".join(capsys.readouterr().err.split())
     assert "0 of 2 runs are in" in said and "2 of 2 runs failed" in said
     for value in ("0", "0.5"):
-        assert f"started: scattered={value}, seed 3" in said
-        assert f"failed: scattered={value}, seed 3" in said
+        assert f"started: random-starts={value}, seed 3" in said
+        assert f"failed: random-starts={value}, seed 3" in said
     assert "SettledConfig" in said or "TrainConfig(" in said
 
 

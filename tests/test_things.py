@@ -376,7 +376,7 @@ def test_defaults_are_what_a_sentence_needs() -> None:
     assert (push.stop_at, reach.stop_at) == (0.97, 0.0)
     said = TrainConfig(task="tabletop", things=THINGS, goal=next(iter(SENTENCES)))
     # Where nobody looks or judges who could say that it is learned, and where it is not asked for.
-    for other in ({"looks": 0}, {"reward": "sparse"}, {"stop_at": 0.0}):
+    for other in ({"eval_points": 0}, {"reward": "sparse"}, {"stop_at": 0.0}):
         assert with_presets(replace(said, **other)).stop_at == 0
     for reward in ("task", "clip"):
         typed = parse_train(["tabletop", "--reward", reward]).config_values

@@ -20,7 +20,7 @@ from sims.tasks import BODIES
 def test_a_run_ends_with_a_policy_that_is_judged_again_the_same(
     short_video: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = "--env-steps 1024 --episodes 20 --name pushed --tuning.horizon-s 5 --looks 1"
+    options = "--env-steps 1024 --episodes 20 --name pushed --tuning.horizon-s 5 --eval-points 1"
     options += " --tuning.num-envs 16 --tuning.net 16"
     asked = ["pusher", "--reward", "task", "--goal", "The white cylinder is on the red disc!"]
     assert main(["train", *asked, *options.split(), "--runs", str(tmp_path)]) == 0
@@ -32,7 +32,7 @@ def test_a_run_ends_with_a_policy_that_is_judged_again_the_same(
     judged = json.loads((run / "result.json").read_text())["evaluation"]
     assert judged["goal"] == "push" and judged["episodes"] == 20
     capsys.readouterr()
-    same = ["--episodes", "20", "--judge", "select", "--json"]
+    same = ["--episodes", "20", "--eval-seeds", "validation", "--json"]
     assert main(["evaluate", str(run), *same]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["successes"] == judged["successes"]

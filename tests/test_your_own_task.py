@@ -46,7 +46,9 @@ def roll():
 
 
 # Things by their names, and one's own MJCF.
-TINY = "--env-steps 640 --episodes 8 --looks 0 --tuning.num-envs 32 --tuning.n-steps 10".split()
+TINY = (
+    "--env-steps 640 --episodes 8 --eval-points 0 --tuning.num-envs 32 --tuning.n-steps 10".split()
+)
 
 
 @pytest.fixture

@@ -105,7 +105,7 @@ def gap_advice(result: ArmResult, manifest: Manifest) -> str:
         return ""
     left = {
         "--randomize 0.7 (noise and latency)": not training.get("randomize", {}).get("width"),
-        "--shaped (limits of speed, acceleration and jerk)": not training.get("shaped"),
+        "--rate-limited (limits of speed, acceleration and jerk)": not training.get("shaped"),
     }
     options = " and ".join(option for option, missing in left.items() if missing)
     if not options:

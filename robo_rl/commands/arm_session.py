@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 EMULATED = ("noise", "bias", "offset", "latency", "stiffness", "rendered")
 WIRED = (
     "clear_fault",
-    "stiff",
+    "if_torque_on",
     "control",
     "tags",
     "camera",
@@ -73,7 +73,8 @@ class ArmSessionOptions:
     human: str = ""  # operator's device: keyboard, gamepad[:PATH], leader:PORT, scripted:FILE
     dial: float = 1.0  # speed limit as a share of full speed, above 0; keys + and - change it
     clear_fault: bool = False  # clear the latched fault, once you have inspected the arm, and run
-    stiff: Literal["", "park", "relax"] = ""  # what to do first with an arm whose torque is on
+    # what to do first with an arm whose torque is on
+    if_torque_on: Literal["", "park", "relax"] = ""
     calibration: Path | None = None  # calibration file that the servos' registers must match
     patience: float | None = None  # s that a servo's reply may take beyond its time on the wire
     silence: float = 1.0  # s without a heartbeat of this process until the arm is stopped
@@ -514,14 +515,14 @@ def settle_torque(
         f"torque is still on ({', '.join(stiff)}) but no controller is connected; the "
         "arm holds its last target"
     )
-    how: str = command.stiff
+    how: str = command.if_torque_on
     if not how and sys.stdin.isatty():
         console.print(f"{told}. Inspect it: parking moves it slowly, relaxing lets it fall.")
         how = Prompt.ask("Park or relax the arm?", choices=["park", "relax"], console=console)
     if not how:
         raise ValueError(
-            f"{told}. Inspect it; then add --stiff park, which moves it slowly, or --stiff "
-            "relax, which lets it fall"
+            f"{told}. Inspect it; then add --if-torque-on park, which moves it slowly, or "
+            "--if-torque-on relax, which lets it fall"
         )
     driver = stage.driver()
     try:

@@ -30,7 +30,7 @@ class BenchCommand:
     jobs: int = 1  # parallel jobs
     journal: Path | None = None  # file of finished results; empty: RUNS/NAME.json
     again: bool = False  # repeat measurements that are already stored
-    kept: bool = False  # only print stored results, grouped by version
+    stored: bool = False  # only print stored results, grouped by version
     runs: Path = Path("runs/bench")  # where runs, journals and tables go
     as_json: Json = False  # print JSON
 
@@ -73,11 +73,11 @@ def main(argv: Sequence[str]) -> int:
             journal=command.journal,
             jobs=command.jobs,
             again=command.again,
-            kept=command.kept,
+            stored=command.stored,
             console=Console(stderr=True),
         )
         table = results.markdown()
-        if not command.kept:
+        if not command.stored:
             command.runs.mkdir(parents=True, exist_ok=True)
             atomic_write(command.runs / f"{name}.md", table.encode())
         print(json.dumps(results.as_dict(), indent=2) if command.as_json else table, end="")

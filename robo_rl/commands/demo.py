@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
         seed=command.seed,
         runs=command.runs,
         name=name,
-        judge="test",
+        eval_seeds="test",
     )
     trained = train(config, console=console)
     times = ", ".join(f"{what} {s:.0f} s" for what, s in trained.seconds.items())

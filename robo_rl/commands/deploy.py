@@ -25,13 +25,16 @@ class DeployCommand(ArmSessionOptions):
 
     bundle: tyro.conf.Positional[Path]  # folder of the policy bundle
     shadow: bool = False  # run and log the policy, but hold the arm still
-    think: float = 0.01  # s to wait for a policy output; a later one counts in a next period
+    # s to wait for a policy output; a later one counts in a next period
+    policy_timeout: float = 0.01
 
     def check(self) -> None:
         """ValueError where an option is out of its range, or contradicts another."""
         super().check()
-        if not 0 <= self.think < math.inf:
-            raise ValueError(f"--think must be finite and not below 0, got {self.think:g}")
+        if not 0 <= self.policy_timeout < math.inf:
+            raise ValueError(
+                f"--policy-timeout must be finite and not below 0, got {self.policy_timeout:g}"
+            )
         if self.shadow and self.human:
             raise ValueError(
                 "--shadow holds the arm still, so no operator can drive it: leave out --human. "
@@ -48,6 +51,6 @@ def main(argv: Sequence[str]) -> int:
         command,
         bundle,
         task_of_bundle(bundle.manifest),
-        policy=lambda: PolicyProcess(bundle, command.bundle, budget=command.think),
+        policy=lambda: PolicyProcess(bundle, command.bundle, budget=command.policy_timeout),
         shadow=command.shadow,
     )

@@ -24,7 +24,7 @@ class EvaluateCommand:
 
     run: tyro.conf.Positional[Path]  # the run's folder
     episodes: int = 1000  # evaluation episodes
-    judge: Literal["test", "select"] = "test"  # evaluation seeds; training uses those of select
+    eval_seeds: Literal["test", "validation"] = "test"  # training uses those of validation
     goal: str = ""  # for a run with --goal any: evaluate this goal only (sentence or key)
     expert: bool = False  # evaluate the task's scripted expert instead
     randomize: float = 0.0  # domain randomisation scale, as in `train`; 0: none
@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
     if command.episodes < 1:
         raise ValueError(f"--episodes must be at least 1, got {command.episodes}")
     from robo_rl.evaluation.evaluate import (
-        JUDGED_ON,
+        EVAL_SEEDS,
         NOT_JUDGED,
         evaluate,
         evaluate_expert,
@@ -57,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
         raise ValueError(
             f"{command.run} was trained for one goal: leave out --goal, or train with --goal {ANY}"
         )
-    truth, seed = run.judged["truth"], JUDGED_ON[command.judge]
+    truth, seed = run.judged["truth"], EVAL_SEEDS[command.eval_seeds]
     asked = {name: getattr(command, name) for name in ("latency", "stiffness")}
     asked = {name: value for name, value in asked.items() if value is not None}
     at_least(command, 0, *asked)

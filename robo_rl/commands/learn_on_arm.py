@@ -31,7 +31,7 @@ from robo_rl.runs.run_dir import RunDir
 
 THINK = 0.01  # s that the policy may take in real time
 # What is said anew for each start; of these the last two by somebody who looks at the arm then.
-EACH_TIME = {"bundle", "resume", "clear_fault", "stiff"}
+EACH_TIME = {"bundle", "resume", "clear_fault", "if_torque_on"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from robo_rl.commands.train import parse_train
 from robo_rl.config.train_config import TrainConfig
 from robo_rl.runs.markdown import table
 from robo_rl.runtime.argv import pop_option
+from robo_rl.runtime.renamed_options import current_options
 from robo_rl.runtime.threads import set_threads
 
 
@@ -88,7 +89,8 @@ def settings_of(args: Sequence[str], over: Sequence[str]) -> dict[str, TrainConf
     for values in itertools.product(*axes.values()):
         chosen = dict(zip(axes, values, strict=True))
         name = ", ".join(f"{option}={value}" for option, value in chosen.items())
-        found[name] = TrainConfig(**parse_train([*_typed(args, chosen)]).config_values)
+        words = current_options([*_typed(args, chosen)])
+        found[name] = TrainConfig(**parse_train(words).config_values)
     return found
 
 

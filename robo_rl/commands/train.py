@@ -100,7 +100,9 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         reward = option_in(args, "--reward") or None
         told = ("goal", "formula", "robot", "things", "scene")
         goal = {name: getattr(parsed, name) for name in told}
-        asked = TrainConfig(reward=reward, looks=parsed.further.looks, tuning=shown, **goal)
+        asked = TrainConfig(
+            reward=reward, eval_points=parsed.further.eval_points, tuning=shown, **goal
+        )
         begin = preset(parsed.task, learner, asked)
     _check_fitting(args, begin.learner)
     parsed = _parse(args, begin)

@@ -1,1 +1,4 @@
-"""The configuration of a run, and presets by goal. May import: goals, learners, rewards."""
+"""The configuration of a run, and presets by goal.
+
+May import: goals, learners, rewards, runtime.
+"""

@@ -48,7 +48,7 @@ class Preset:
         kind = LEARNERS[learner].config
         run = self.run | ({} if kind.cheap_steps else self.dear_run)
         if not kind.makes_steps:  # its episodes have begun
-            run.pop("scattered", None)
+            run.pop("random_starts", None)
         if learner != "ensemble":
             return run
         return run | self.ensemble_run | (self.shown_run if shown else {})
@@ -110,7 +110,7 @@ _SHOWN = {"env_steps": 300_000, "checkpoint_every": 50_000}
 # A flip is over within a second; whoever has fallen by then lies there for the other seven. Nobody
 # finds all of it by trying, so many episodes begin in the middle of one, in the air.
 _FLIP = Preset(
-    {"env_steps": 600_000, "checkpoint_every": 100_000, "episode_s": 2.0, "scattered": 0.6},
+    {"env_steps": 600_000, "checkpoint_every": 100_000, "episode_s": 2.0, "random_starts": 0.6},
     horizon_s=0.8,
     ppo=_BODY | {"log_std_init": 0.0},
 )
@@ -219,7 +219,7 @@ def preset(
         "env_steps": ENV_STEPS,
         "episode_s": 0.0,
         "checkpoint_every": CHECKPOINT_EVERY,
-        "scattered": 0.0,
+        "random_starts": 0.0,
         "stop_at": 0.0,
         "reward": "offline" if told else "clip",
     }
@@ -230,7 +230,7 @@ def preset(
     run = found.run_of(learner, bool(demos))
     if parts is not None:
         run |= {"env_steps": parts(learner)}
-    if not (base.looks and (base.formula or reward == "offline")):
+    if not (base.eval_points and (base.formula or reward == "offline")):
         run = {n: value for n, value in run.items() if n != "stop_at"}  # nobody would judge it
     given = {name: value for name, value in vars(base).items() if value is not None}
     named = {"task": task, "goal": goal, "learner": learner, "tuning": found.tuning(learner, demos)}

@@ -19,6 +19,7 @@ import tyro
 from reward_models.vision.config import at_least
 from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig
 from robo_rl.rewards import RewardConfig, check_settings, reward_type
+from robo_rl.runtime.renamed_options import accepts_old_names, current_names
 from sims.core.rng import JUDGING
 from sims.external.gymnasium_env import PREFIX
 from sims.tasks.scene.mjcf import packed_scene, scene_label
@@ -58,10 +59,10 @@ class FurtherOptions:
     """Further options."""
 
     episodes: int = 1000  # evaluation episodes at the end of training
-    # Evaluation seeds: select is for development, test is for figures that you publish.
-    judge: Literal["select", "test"] = "select"
-    looks: int = 10  # periodic evaluations during training, at most; 0: none
-    look_episodes: int = 100  # episodes per periodic evaluation
+    # Evaluation seeds: validation is for development, test is for figures that you publish.
+    eval_seeds: Literal["validation", "test"] = "validation"
+    eval_points: int = 10  # periodic evaluations during training, at most; 0: none
+    eval_episodes: int = 100  # episodes per periodic evaluation
     stop_at: Share = None  # stop training at this success rate in an evaluation; 0: never
     stop_overoptimised: bool = False  # stop once the reward rises while the success rate falls
     episode_s: Seconds = None  # s, training episode length; 0: the task's; evaluation: full
@@ -71,9 +72,9 @@ class FurtherOptions:
     latency: float = 0.0
     # Known servo stiffness, N m/rad: an upper bound in every environment; 0: the model's own.
     stiffness: float = 0.0
-    asynchronous: bool = False  # score rewards in a separate process; learning does not wait
-    scattered: Share = None  # share of training episodes with random initial states
-    shaped: bool = False  # rate-limit actions as the bridge of a real arm does
+    async_scoring: bool = False  # score rewards in a separate process; learning does not wait
+    random_starts: Share = None  # share of training episodes with random initial states
+    rate_limited: bool = False  # rate-limit actions as the bridge of a real arm does
     env_python: str = ""  # gym:ID tasks: Python interpreter for the env; empty: this one
     # gym:ID tasks: JSON object of constructor arguments; "$SEED" becomes each environment's seed.
     env_kwargs: str = "{}"
@@ -86,6 +87,7 @@ class FurtherOptions:
     device: str = "cpu"  # device of the networks: cpu or cuda
 
 
+@accepts_old_names
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig(CommonOptions, FurtherOptions):
     """One training run as it is asked for: what is None becomes what the task needs."""
@@ -120,16 +122,18 @@ class TrainConfig(CommonOptions, FurtherOptions):
                 f"got {type(self.tuning).__name__}"
             )
         if self.tuning is not None and not self.tuning.makes_steps:
-            if self.randomize or self.scattered:
+            if self.randomize or self.random_starts:
                 raise ValueError(
                     f"learner {self.learner} is offline and trains on --demos only: leave out "
-                    "--randomize and --scattered"
+                    "--randomize and --random-starts"
                 )
         if self.reward is not None:
             check_settings(self.reward, self.scoring)
-        counts = ("env_steps", "episodes", "look_episodes", "labels_every", "checkpoint_every")
+        counts = ("env_steps", "episodes", "eval_episodes", "labels_every", "checkpoint_every")
         at_least(self, 1, *(name for name in counts if getattr(self, name) is not None))
-        at_least(self, 0, "randomize", "looks", "labels", "labels_above", "latency", "stiffness")
+        at_least(
+            self, 0, "randomize", "eval_points", "labels", "labels_above", "latency", "stiffness"
+        )
         at_least(self, 0, *(["episode_s"] if self.episode_s is not None else []))
         rollout = self.tuning.n_steps if isinstance(self.tuning, PPOConfig) else 0
         if self.env_steps is not None and rollout > self.env_steps:
@@ -137,15 +141,17 @@ class TrainConfig(CommonOptions, FurtherOptions):
                 f"tuning.n_steps gives rollouts of {rollout:,}, more than env_steps, "
                 f"{self.env_steps:,}"
             )
-        if not 0 <= (self.scattered or 0) <= 1:
-            raise ValueError(f"scattered must be in [0, 1], got {self.scattered}")
-        if not 0 <= (self.stop_at or 0) <= 1 or (self.stop_at and not self.looks):
+        if not 0 <= (self.random_starts or 0) <= 1:
+            raise ValueError(f"random_starts must be in [0, 1], got {self.random_starts}")
+        if not 0 <= (self.stop_at or 0) <= 1 or (self.stop_at and not self.eval_points):
             raise ValueError(
                 f"stop_at must be in [0, 1] and needs periodic evaluation, got {self.stop_at} with "
-                f"looks={self.looks}"
+                f"eval_points={self.eval_points}"
             )
-        if self.stop_overoptimised and not self.looks:
-            raise ValueError("stop_overoptimised needs periodic evaluations: set looks above 0")
+        if self.stop_overoptimised and not self.eval_points:
+            raise ValueError(
+                "stop_overoptimised needs periodic evaluations: set eval_points above 0"
+            )
         if not 0 <= self.seed < JUDGING:
             raise ValueError(f"seed must be in [0, {JUDGING:,}), got {self.seed}")
         if self.device != "cpu" and not re.fullmatch(r"cuda(:\d+)?", self.device):
@@ -166,13 +172,13 @@ class SettledConfig(TrainConfig):
     env_steps: int = ENV_STEPS
     stop_at: float = 0.0
     episode_s: float = 0.0
-    scattered: float = 0.0
+    random_starts: float = 0.0
     checkpoint_every: int = CHECKPOINT_EVERY
     tuning: LearnerConfig = field(default_factory=PPOConfig)
 
 
 # What a run that goes on may be given anew; where it lies is the folder's name and place.
-MAY_CHANGE = ("env_steps", "episodes", "judge", "stop_at", "stop_overoptimised", "device")
+MAY_CHANGE = ("env_steps", "episodes", "eval_seeds", "stop_at", "stop_overoptimised", "device")
 
 
 def resumed_config(path: Path, stored: SettledConfig, asked: Mapping[str, Any]) -> SettledConfig:
@@ -227,6 +233,8 @@ def from_json(kind: type, data: Any) -> Any:
         raise ValueError(f"{kind.__name__} must be a JSON object, got {type(data).__name__}")
     hints = typing.get_type_hints(kind)
     known = {f.name for f in dataclasses.fields(kind)}
+    if not data.keys() <= known:
+        data = current_names(data)
     unknown = sorted(set(data) - known)
     if unknown:
         raise ValueError(

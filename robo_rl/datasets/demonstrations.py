@@ -34,7 +34,7 @@ class CloneConfig:
     seed: int = 0  # seed of network weights and batch order
     episodes: int = 1000  # evaluation episodes at the end
     # Evaluation seeds: select is for development, test is for figures that you publish.
-    judge: Literal["select", "test"] = "select"
+    eval_seeds: Literal["validation", "test"] = "validation"
     runs: Path = Path("runs")  # folder in which run folders are created
     name: str = ""  # run name; empty: built from dataset folder and seed
 

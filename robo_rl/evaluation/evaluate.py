@@ -36,7 +36,7 @@ Array = np.ndarray
 # Streams are keyed by seed: training uses small ones, these belong to nothing else.
 SELECT_SEED = JUDGING  # choosing between candidates, and all of development
 TEST_SEED = 700_000_000  # quoted figures
-JUDGED_ON = {"select": SELECT_SEED, "test": TEST_SEED}
+EVAL_SEEDS = {"validation": SELECT_SEED, "test": TEST_SEED}
 SEED_NAMES = {SELECT_SEED: "selection seed", TEST_SEED: "test seed"}
 
 NOT_JUDGED = "success not measured: no ground truth for this sentence"

@@ -39,7 +39,7 @@ class QueryConfig:
     """What is asked before a policy learns."""
 
     answers: int = 300  # number of answers, including those in the store
-    by: str = "oracle"  # labeller: oracle (scripted), vlm:MODEL or robometer:URL
+    labeller: str = "oracle"  # oracle (scripted), vlm:MODEL or robometer:URL
     a_time: int = 50  # answers between two fits
     form: Literal["pair", "rating"] = "pair"  # compare two; or rate one, 1 to 5
     length: int = 4  # frames of a segment
@@ -48,9 +48,9 @@ class QueryConfig:
     active: bool = True  # query where the ensemble disagrees; else at random
 
     def __post_init__(self) -> None:
-        if self.by != "oracle" and not is_judge(self.by):
+        if self.labeller != "oracle" and not is_judge(self.labeller):
             raise ValueError(
-                f"unknown labeller {self.by!r}; available: oracle, {', '.join(JUDGES)}"
+                f"unknown labeller {self.labeller!r}; available: oracle, {', '.join(JUDGES)}"
             )
         if not 0.0 <= self.noise <= 0.5 or self.tie < 0:
             raise ValueError(

@@ -188,7 +188,7 @@ def demos_for(asked: str, sim: VecSim) -> tuple[Demonstrations, BatchEnv]:
         one, other = ("without", "within") if env.shaped else ("within", "without")
         raise ValueError(
             f"{said}: recorded {one} the bridge's limits, and this run trains {other} "
-            "them: use the same setting of --shaped for both"
+            "them: use the same setting of --rate-limited for both"
         )
     for what, name in (("task", "name"), ("robot", "robot"), ("things", "things")):
         mine, its = getattr(env.task, name, ""), getattr(demos.task, name, "")
@@ -208,6 +208,6 @@ def _replayable_env(asked: str, sim: VecSim) -> BatchEnv:
 def _of_expert(episodes: int, sim: BatchEnv) -> Demonstrations:
     """Those of the task's expert, the same for every run of ``sim``'s seed."""
     with tempfile.TemporaryDirectory() as folder:
-        config = DemoConfig(episodes=episodes, seed=sim.seed, shaped=sim.shaped)
+        config = DemoConfig(episodes=episodes, seed=sim.seed, rate_limited=sim.shaped)
         made = write_demos(sim.task, Path(folder) / "demos", config)
         return read_demonstrations(made.path, failures=True)

@@ -51,16 +51,16 @@ class OnRobotConfig:
     takeover_until: int = 100  # number of episodes that count as early for --takeover
     updates: int = 4  # gradient updates per control step
     publish_every: int = 10  # episodes between updates of the policy on the arm
-    asks: int = 50  # number of verdicts that an image reward is first compared with
-    trust: float = 0.9  # least ROC AUC of an image reward on the newest of them for it to be used
+    verdicts: int = 50  # number of verdicts that an image reward is first compared with
+    min_auc: float = 0.9  # least ROC AUC of an image reward on the newest of them for it to be used
     prior: tuple[Path, ...] = ()  # further robot logs, or folders of logs, to learn from
     seed: int = 0  # random seed of networks, noise, takeovers and, in emulation, scenes
 
     def __post_init__(self) -> None:
-        for name in ("minutes", "plain_every", "updates", "publish_every", "asks"):
+        for name in ("minutes", "plain_every", "updates", "publish_every", "verdicts"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
-        for name in ("takeover", "trust"):
+        for name in ("takeover", "min_auc"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
         for name in ("explore", "takeover_until"):

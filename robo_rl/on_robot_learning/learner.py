@@ -274,7 +274,9 @@ class ArmLearner:
     def _learn(self) -> None:
         """As many updates as the arm's steps are worth by now; none before it is known whether
         the reward counts."""
-        begun = len(self._scores) >= self.config.asks if self._pay else self._own >= FEWEST_STEPS
+        begun = (
+            len(self._scores) >= self.config.verdicts if self._pay else self._own >= FEWEST_STEPS
+        )
         due = self.config.updates * self._own if begun else 0
         left_s = 1.0 - self.status.arm_s / (60 * self.config.minutes)
         self._algorithm._current_progress_remaining = max(left_s, 0.0)  # of which the rate falls

@@ -97,7 +97,7 @@ def _numbers(
     cells.append(("stopped by the safety filter", f"{int(np.nansum(rows['stopped']))} episodes"))
     if config.reward != VERDICT:
         cells.append(
-            (f"AUC of {config.reward} against the last {config.asks} verdicts", told.trust)
+            (f"AUC of {config.reward} against the last {config.verdicts} verdicts", told.trust)
         )
     if left_out:
         cells.append(("not learned from", left_out))

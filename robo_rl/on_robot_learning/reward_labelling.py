@@ -149,16 +149,15 @@ def reward_trust(
     """(AUC of the scores (n,) of episodes' ends against their verdicts (n,) bool, whether the
     reward may count).
 
-    The newest ``2 * asks`` count, of which enough must have succeeded and failed; where they have
-    not, nothing new is known. A reward that was ``trusted`` is so until it is clearly worse. Of a
-    policy that hardly fails any more the few failures are near misses, which no reward tells from
-    successes: they are no reason to take its reward away, and it is lost by that.
+    Only the newest ``2 * verdicts`` count. Without enough successes and failures among them the
+    AUC is None. A reward that was ``trusted`` stays so until it is clearly worse: the rare failures
+    of a good policy are near misses, which a reward cannot tell from successes.
     """
-    if len(score) < config.asks:
+    if len(score) < config.verdicts:
         return None, False
-    score, success = score[-2 * config.asks :], success[-2 * config.asks :]
+    score, success = score[-2 * config.verdicts :], success[-2 * config.verdicts :]
     rarer = min(success.sum(), (~success).sum())
     if rarer < FEWEST or trusted and rarer < RARER * len(success):
         return None, trusted
     found = auc(score, success)
-    return found, found >= config.trust - (DOUBT if trusted else 0.0)
+    return found, found >= config.min_auc - (DOUBT if trusted else 0.0)

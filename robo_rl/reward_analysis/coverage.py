@@ -89,7 +89,7 @@ def collect_coverage(
         demonstrations=counts.get(EXPERT, 0),
         lost=counts.get(LOST, 0),
         random=counts[WANDERING],
-        scattered=counts[SCATTERED],
+        random_starts=counts[SCATTERED],
         run=runs,
         of_each=round(POLICYS * episodes),
     )

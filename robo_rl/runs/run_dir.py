@@ -43,6 +43,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_safetensors
 from safetensors.numpy import save as save_safetensors
 
+from robo_rl.runtime.renamed_options import current_names
 from robo_rl.runtime.threads import simulation_threads
 from sims.utils.versions import versions as environment
 from sims.utils.versions import warn_of_engine
@@ -307,7 +308,7 @@ class RunDir:
         A run of before ``dtype`` was an option looked at frames in the number format that was
         quicker on its machine, which its scorer.json has: it stays in that one.
         """
-        config = json.loads((self.path / "config.json").read_text())
+        config = current_names(json.loads((self.path / "config.json").read_text()))
         scoring, scorer = config.get("scoring"), self.path / SCORER
         if isinstance(scoring, dict) and "dtype" not in scoring and scorer.exists():
             if found := json.loads(scorer.read_text()).get("dtype"):

@@ -201,13 +201,15 @@ class PreferencesScorer(ScorerConfig):
     frames."""
 
     watch: EpisodesConfig = field(
-        default_factory=lambda: EpisodesConfig(demonstrations=0, lost=0, random=60, scattered=180)
+        default_factory=lambda: EpisodesConfig(
+            demonstrations=0, lost=0, random=60, random_starts=180
+        )
     )  # episodes used in queries
     head: HeadConfig = field(default_factory=lambda: QUICK)  # network settings
     ask: QueryConfig = field(default_factory=QueryConfig)  # number and quality of answers
     store: Path | None = None  # folder of labels, read first; answers are added
     oracle: bool = True  # query labels the store lacks; else use the store only
-    model: JudgeConfig = field(default_factory=JudgeConfig)  # model of --ask.by
+    model: JudgeConfig = field(default_factory=JudgeConfig)  # model of --ask.labeller
 
     def train(self, of: TrainingInputs) -> TrainedScorer:
         store = None if self.store is None else LabelStore(self.store)
@@ -232,10 +234,10 @@ class PreferencesScorer(ScorerConfig):
                 keep(np.split(films, len(asked)), said)
 
         with contextlib.ExitStack() as stack:
-            if self.oracle and self.ask.by != "oracle":
+            if self.oracle and self.ask.labeller != "oracle":
                 env = stack.enter_context(contextlib.closing(BatchEnv(of.task, 1)))
                 oracle = VLMLabeller(
-                    *make_judge(self.ask.by, self.model),
+                    *make_judge(self.ask.labeller, self.model),
                     self.model,
                     of.goal.text,
                     of.watched.states,

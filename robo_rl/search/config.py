@@ -35,7 +35,7 @@ class SearchConfig:
     episode_s: float = 0.0  # s, training episode length; 0: the task's; evaluation: full
     rungs: int = 3  # successive halving: steps double, the better half stays
     seed: int = 0  # seed of proposals and trainings
-    select_episodes: int = 256  # episodes that rank candidates
+    validation_episodes: int = 256  # episodes that rank candidates
     episodes: int = 1000  # final evaluation episodes
     final_seeds: int = 1  # final training seeds of the winner and each baseline
     final_env_steps: int = 0  # of each of those; 0: as all candidates in total
@@ -73,7 +73,7 @@ class SearchConfig:
             "rounds",
             "env_steps",
             "rungs",
-            "select_episodes",
+            "validation_episodes",
             "episodes",
             "final_seeds",
             "workers",

@@ -236,7 +236,7 @@ class _Search:
                 steps,
                 SEARCH_SEED + config.seed,
                 SELECT_SEED + config.seed,
-                config.select_episodes,
+                config.validation_episodes,
             )
             for c in new
         ]

@@ -21,7 +21,7 @@ from real_robot.core.arm_layout import has_arm
 from real_robot.policy.bundle import POLICY
 from robo_rl.bundles.export import export, export_policy
 from robo_rl.datasets.demonstrations import CloneConfig, Demonstrations, read_demonstrations
-from robo_rl.evaluation.evaluate import JUDGED_ON, evaluate
+from robo_rl.evaluation.evaluate import EVAL_SEEDS, evaluate
 from robo_rl.goals.reading import OF_TASK, read_goal
 from robo_rl.learners import PPOConfig
 from robo_rl.learners.learner import Learner, make_learner
@@ -66,7 +66,7 @@ def clone(dataset: Path, config: CloneConfig, *, console: Console | None = None)
         learner = cloned(demos, config, run, console)
         seconds["train"], begun = time.monotonic() - begun, time.monotonic()
         with stage_progress(console) as progress:
-            exam = {"episodes": config.episodes, "seed": JUDGED_ON[config.judge]}
+            exam = {"episodes": config.episodes, "seed": EVAL_SEEDS[config.eval_seeds]}
             judged = evaluate(task, learner.act, **exam, progress=progress)
         told = f"none: cloned from {demos.episodes} episodes of the {demos.by}"
         bundle = run.path / "bundle" if has_arm(task) else None

@@ -43,7 +43,7 @@ class EvalCallback(Hook):
         run: RunDir,
         *,
         env_steps: int,
-        looks: int,
+        eval_points: int,
         cost: int,
         stop_at: float = 0.0,
         stop_overoptimised: bool = False,
@@ -51,12 +51,12 @@ class EvalCallback(Hook):
         warn: Callable[[str], None] = lambda text: None,
     ):
         """``judge`` answers figures, ``success`` or else ``return`` among them, in about ``cost``
-        env steps (0: who learns makes none); ``looks`` in ``env_steps`` are asked for. Training
-        ends once success is ``stop_at`` (0: never), or with ``stop_overoptimised`` once a look
-        finds that."""
+        env steps (0: who learns makes none); ``eval_points`` in ``env_steps`` are asked for.
+        Training ends once success is ``stop_at`` (0: never), or with ``stop_overoptimised`` once
+        an evaluation finds that."""
         self._judge, self._run, self._told, self._warn = judge, run, told, warn
         self._last, self._stop_at, self._stop_turned = env_steps, stop_at, stop_overoptimised
-        self._every = max(math.ceil(env_steps / looks), SHARE * cost)
+        self._every = max(math.ceil(env_steps / eval_points), SHARE * cost)
         self._next, self._seen_at = self._every, -1
         self.best, self.best_step = -math.inf, -1
         self._success, self._turned = -math.inf, False  # of the last look
@@ -132,7 +132,7 @@ def make_eval_callback(
         OveroptimizationMonitor(env, reward, sparse=config.reward == "sparse"),
         run,
         env_steps=config.env_steps,
-        looks=config.looks,
+        eval_points=config.eval_points,
         cost=env.num_envs * env.max_steps * config.tuning.makes_steps,
         stop_at=config.stop_at,
         stop_overoptimised=config.stop_overoptimised,
@@ -147,7 +147,7 @@ def make_gymnasium_eval_callback(
     """Looks at somebody else's env: what it returns, and success where it says so."""
 
     def judge(act: Act) -> dict[str, float]:
-        found = evaluate_gymnasium(config, act, config.look_episodes, SELECT_SEED, beneath=False)
+        found = evaluate_gymnasium(config, act, config.eval_episodes, SELECT_SEED, beneath=False)
         figures = {"return": found.return_mean}
         if found.successes is not None:
             figures["success"] = found.successes / found.episodes
@@ -157,8 +157,8 @@ def make_gymnasium_eval_callback(
         judge,
         run,
         env_steps=config.env_steps,
-        looks=config.looks,
-        cost=config.look_episodes * sim.max_steps * config.tuning.makes_steps,
+        eval_points=config.eval_points,
+        cost=config.eval_episodes * sim.max_steps * config.tuning.makes_steps,
         stop_at=config.stop_at,
         told=board.log_evaluation,
     )

@@ -167,7 +167,7 @@ def _periodic_evaluations(looks: Mapping[str, Array], config: Mapping[str, Any])
         return ""
     from matplotlib.figure import Figure
 
-    episodes = config["look_episodes"]
+    episodes = config["eval_episodes"]
     success = looks["success"]
     low, high = np.array([wilson(round(x * episodes), episodes) for x in success]).T
     figure = Figure(figsize=(9.4, 2.5), layout="constrained")

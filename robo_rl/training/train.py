@@ -26,7 +26,7 @@ from robo_rl.bundles.export import check, deterministic_actor, export, export_po
 from robo_rl.config.presets import with_presets
 from robo_rl.config.train_config import SettledConfig, TrainConfig, from_json, resumed_config
 from robo_rl.evaluation.baselines import measure_baselines
-from robo_rl.evaluation.evaluate import JUDGED_ON, Evaluation, evaluate, randomization_of, record
+from robo_rl.evaluation.evaluate import EVAL_SEEDS, Evaluation, evaluate, randomization_of, record
 from robo_rl.evaluation.reward_tables import overoptimised
 from robo_rl.evaluation.rollout_video import recording_reward, write_rollout_video
 from robo_rl.goals.feasibility import check_feasible
@@ -106,7 +106,7 @@ def train(
     threads = set_threads()
     set_threads(threads, learning=threads)  # no simulation beside it: the networks get every core
     task, goal = judged_task(config)
-    if config.asynchronous:
+    if config.async_scoring:
         check_async_scoring(config, goal)
     for option in ("stop_at", "stop_overoptimised"):
         if getattr(config, option) and not goal.key:
@@ -130,7 +130,7 @@ def train(
     env = training_env(task, config, threads, judged)
     config.tuning.check(env)
     data_env = BatchEnv(task, max(env.num_envs, 128), seed=config.seed + 1, num_threads=threads)
-    eval_kwargs = {"episodes": config.episodes, "seed": JUDGED_ON[config.judge]}
+    eval_kwargs = {"episodes": config.episodes, "seed": EVAL_SEEDS[config.eval_seeds]}
     randomization = randomization_of(vars(config), task)  # what is judged
     with stage_progress(console) as progress:
         made = make_reward(
@@ -148,7 +148,7 @@ def train(
             )
             say(f"what learns nothing reaches: {baselines.line()}")
             timer.end_phase("floors")
-    recipe = async_scoring_recipe(config, path, made) if config.asynchronous else None
+    recipe = async_scoring_recipe(config, path, made) if config.async_scoring else None
     labels = OnPolicyLabels(config, made.scene, data_env) if made.scene is not None else None
     hooks: list[Hook] = [hook for hook in (labels, made.asks) if hook is not None]
     set_threads(threads)
@@ -157,7 +157,7 @@ def train(
         closing(TensorBoardWriter(run.path / BOARD)) as board,
         closing(
             make_randomized_env(
-                task, config.look_episodes, width=randomization, num_threads=threads
+                task, config.eval_episodes, width=randomization, num_threads=threads
             )
         ) as look_env,
     ):
@@ -172,7 +172,7 @@ def train(
         if made.scene is not None:
             say(f"scene: {describe(made.scene.report)}; {timer.seconds['reward']:.0f} s")
         hooks += [RandomizationCurriculum(env, config.env_steps), board]
-        if judged and config.looks:
+        if judged and config.eval_points:
             hooks.append(make_eval_callback(run, config, look_env, board, made.model, say))
         fitted = _fitted(env, made.model, config, run, resume is not None, hooks, console, recipe)
         learner = fitted.learner
@@ -207,7 +207,7 @@ def train(
         }
         if len(turned := overoptimised(run.looks.read())):
             result["overoptimised"] = turned
-        if config.shaped and judged:
+        if config.rate_limited and judged:
             within = evaluate(
                 task, learner.act, **eval_kwargs, shaped=True, randomize=randomization
             )
@@ -247,10 +247,10 @@ def _train_gymnasium(
         "things",
         "scene",
         "randomize",
-        "scattered",
-        "shaped",
+        "random_starts",
+        "rate_limited",
         "stop_overoptimised",
-        "asynchronous",
+        "async_scoring",
         "episode_s",
         "latency",
         "stiffness",
@@ -293,7 +293,7 @@ def _train_gymnasium(
         if console is not None:
             console.print(f"reward: {config.reward}: {escape(made.text)}; it sees: {made.sees}")
         hooks: list[Hook] = [board]
-        if config.looks:
+        if config.eval_points:
             hooks.append(make_gymnasium_eval_callback(run, config, sim, board))
         fitted = _fitted(sim, made.model, config, run, resume is not None, hooks, console)
         timer.end_phase("train")
@@ -306,7 +306,7 @@ def _train_gymnasium(
         atomic_write(run.path / POLICY, graph)
         best = export_best_policy(run, fitted)
         sim.close()
-        exam = config.episodes, JUDGED_ON[config.judge]
+        exam = config.episodes, EVAL_SEEDS[config.eval_seeds]
         with stage_progress(console) as progress:
             evaluation = evaluate_gymnasium(config, fitted.act, *exam, progress=progress)
         if made.camera:
@@ -382,14 +382,14 @@ def check_async_scoring(config: SettledConfig, goal: ReadGoal) -> None:
         (in_turn, "a sequence of goals needs the scores of earlier steps"),
         (
             kind.frames
-            and bool(config.randomize or config.shaped or config.latency or config.stiffness),
+            and bool(config.randomize or config.rate_limited or config.latency or config.stiffness),
             "frames are rendered without them: leave out "
-            "--randomize, --shaped, --latency and --stiffness",
+            "--randomize, --rate-limited, --latency and --stiffness",
         ),
         (config.device != "cpu", f"it scores on the CPU only, got --device {config.device}"),
     ):
         if refused:
-            raise ValueError(f"--asynchronous: {why}")
+            raise ValueError(f"--async-scoring: {why}")
 
 
 def async_scoring_recipe(config: SettledConfig, path: Path, made: BuiltReward) -> Recipe:
@@ -547,10 +547,10 @@ def training_env(
     options = {
         "seed": config.seed,
         "num_threads": threads,
-        "shaped": config.shaped,
+        "shaped": config.rate_limited,
         "judged": judged,
         "sparse": config.reward == "sparse",
-        "scattered": config.scattered,
+        "scattered": config.random_starts,
     }
     width = randomization_of(vars(config), task, config.randomize)
     env = make_randomized_env(task, config.tuning.num_envs, width=width, **options)
@@ -570,7 +570,7 @@ def training_metadata(config: TrainConfig, task: Task[Any], env_steps: int) -> d
         "env_steps": env_steps,
         "seed": config.seed,
         "randomize": asdict(rows) if rows else {},
-        "shaped": config.shaped,
+        "shaped": config.rate_limited,
     }
 
 

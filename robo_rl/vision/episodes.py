@@ -42,7 +42,7 @@ class EpisodesConfig:
     demonstrations: int = 120  # episodes of the scripted expert, with noise; 0: none
     lost: int = 60  # failed episodes of the expert, which leaves its path
     random: int = 120  # episodes of random actions
-    scattered: int = 0  # episodes of random actions from random initial states
+    random_starts: int = 0  # episodes of random actions from random initial states
     run: tuple[Path, ...] = ()  # finished runs, whose policies act with noise
     of_each: int = 60  # episodes per run
     noise: float = 0.1  # standard deviation on actions in [-1, 1], smooth
@@ -201,7 +201,7 @@ def actors(
         (LOST, lost, config.lost),
         (WANDERING, wandering, config.random),
         *((f"the policy in {path.name}", acting(path), config.of_each) for path in config.run),
-        (SCATTERED, wandering, config.scattered),
+        (SCATTERED, wandering, config.random_starts),
     ]
 
 

@@ -44,7 +44,7 @@ class DemoConfig:
     episodes: int = 1000
     noise: float = 0.1  # standard deviation of the smooth noise on actions, of 1
     failures: float = 0.0  # share of episodes in which the expert loses its head halfway
-    shaped: bool = False  # within the limits that the bridge on a real arm keeps to, as of `train`
+    rate_limited: bool = False  # rate-limit actions as the bridge of a real arm does
     num_envs: int = 64  # rows simulated together
     seed: int = 0
 
@@ -102,7 +102,7 @@ def write_demos(
     with new_folder(path) as partial:
         (partial / "data").mkdir(parents=True)
         rows = min(config.num_envs, config.episodes)
-        env = BatchEnv(task, rows, seed=config.seed, shaped=config.shaped)
+        env = BatchEnv(task, rows, seed=config.seed, shaped=config.rate_limited)
         rng = np.random.default_rng(config.seed)
         written = steps = successes = lost = 0
         with h5py.File(partial / "data" / "main_data.hdf5", "w", track_order=True) as file:

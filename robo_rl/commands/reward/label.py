@@ -62,7 +62,7 @@ class LabelCommand(SceneOptions):
     page: bool = False  # answer in a browser with videos, not in the terminal
     questions: int = 20  # new questions (random actions) if none is open
     length: int = QueryConfig.length  # frames of a segment
-    by: str = ""  # labeller; empty: you; vlm:MODEL or robometer:URL: a remote model
+    labeller: str = ""  # empty: you; vlm:MODEL or robometer:URL: a remote model
     height: int = 0  # px, height of frames; 0: the camera's own; 288 on a page or for a model
     seed: int = 0  # seed of the episodes
     model: JudgeConfig = field(default_factory=JudgeConfig)  # the remote model and its budget
@@ -71,12 +71,16 @@ class LabelCommand(SceneOptions):
 def main(argv: Sequence[str]) -> int:
     """Asks what is open until all is answered or the input ends; says how often two agree."""
     command = tyro.cli(LabelCommand, args=list(argv), prog="robo-rl reward label")
-    if command.page and is_judge(command.by):
-        raise ValueError(f"--page is for human labellers, got --by {command.by}: leave out --page")
+    if command.page and is_judge(command.labeller):
+        raise ValueError(
+            f"--page is for human labellers, got --labeller {command.labeller}: leave out --page"
+        )
     task = task_of_config(vars(command))
     text = read_goal(task, command.goal or next(iter(task.goals()))).text
-    judge, budget = make_judge(command.by, command.model) if is_judge(command.by) else (None, None)
-    by = judge.name if judge else command.by or getpass.getuser()
+    judge, budget = (
+        make_judge(command.labeller, command.model) if is_judge(command.labeller) else (None, None)
+    )
+    by = judge.name if judge else command.labeller or getpass.getuser()
     store, scene = LabelStore(command.store), labelled_scene(task, task.cameras[0].name)
 
     def left() -> list[Label]:
@@ -201,11 +205,11 @@ def sample_questions(
     """Questions about episodes of random moves, their frames kept in the store."""
     half = max(1, command.questions)
     config = EpisodesConfig(
-        demonstrations=0, lost=0, random=half, scattered=half, seed=command.seed
+        demonstrations=0, lost=0, random=half, random_starts=half, seed=command.seed
     )
     played, rng = play_task_episodes(task, config), np.random.default_rng(command.seed)
     env, questions, films = BatchEnv(task, 1), [], 2 if command.ask == "pair" else 1
-    height = command.height or (SHOWN if command.page or is_judge(command.by) else 0)
+    height = command.height or (SHOWN if command.page or is_judge(command.labeller) else 0)
     size = frame_size(env.camera(), height)
     for _ in range(command.questions):
         sides = [

@@ -41,11 +41,11 @@ class RewardReportCommand(SceneOptions):
     distill: bool = False  # clip: score state with a distilled model (--clip.distill)
     elsewhere: bool = False  # evaluate a learned scorer in another scene or for another goal
     episodes: int = 256  # evaluation episodes per reward
-    draws: int = 100  # bootstrap samples over episodes
+    bootstrap_samples: int = 100  # bootstrap samples over episodes
     words: bool = True  # also compare a reward made from a sentence with other sentences
     policy: tuple[Path, ...] = ()  # finished runs of the same goal, whose policies add episodes
     out: Path | None = None  # .json file for all figures (a run stores its own)
-    film: Path | None = None  # .webm video of failures with the most reward
+    video: Path | None = None  # .webm video of failures with the most reward
     states: int = 6000  # held-out states for the evaluation of an encoder
     as_json: Json = False  # print JSON
 
@@ -58,10 +58,10 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _rewards(command: RewardReportCommand) -> int:
-    for name in ("episodes", "draws"):
+    for name in ("episodes", "bootstrap_samples"):
         if getattr(command, name) < 16:
             raise ValueError(f"--{name} must be at least 16, got {getattr(command, name)}")
-    for option, suffix in (("out", ".json"), ("film", ".webm")):
+    for option, suffix in (("out", ".json"), ("video", ".webm")):
         path = getattr(command, option)
         if path is not None and path.suffix != suffix:
             raise ValueError(f"--{option} must be a {suffix} file, got {path}")
@@ -77,12 +77,12 @@ def _rewards(command: RewardReportCommand) -> int:
         verdict = judge_rewards(
             subject,
             episodes=command.episodes,
-            draws=command.draws,
+            draws=command.bootstrap_samples,
             words=command.words,
             progress=progress,
         )
     first = next(iter(subject.rewards))
-    films = [path for path in (command.film, run and run / FAILURES) if path]
+    films = [path for path in (command.video, run and run / FAILURES) if path]
     for path in films:
         policys = [f"the policy in {folder.name}" for folder in subject.runs]
         shown = write_failure_video(verdict, first, path, policys)
@@ -154,7 +154,7 @@ def _scorer(path: Path, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]
 def _encoder(command: RewardReportCommand) -> int:
     from robo_rl.goals.reading import task_of_config
 
-    for name in ("goal", "distill", "elsewhere", "policy", "film", "out"):
+    for name in ("goal", "distill", "elsewhere", "policy", "video", "out"):
         if getattr(command, name) != getattr(RewardReportCommand, name):
             raise ValueError(f"--{name} needs rewards: name at least one, or leave it out")
     task = task_of_config(vars(command))
