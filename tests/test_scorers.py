@@ -24,11 +24,18 @@ from seeing_model import seeing, words
 
 import sims
 from reward_models.analysis.metrics import average_precision, threshold_within_bound, wilson
-from reward_models.scorers.critic import Critic, fit_critic
+from reward_models.scorers.critic import Critic, CriticLoss
 from reward_models.scorers.embedded_episodes import EmbeddedEpisodes, frame_windows, split_episodes
 from reward_models.scorers.embedding_reward import frame_histories
 from reward_models.scorers.goal_image import GoalImage
-from reward_models.scorers.heads import load_scorer, save_scorer, untrained_head
+from reward_models.scorers.heads import (
+    ScorerLoss,
+    fit_head,
+    load_scorer,
+    save_scorer,
+    untrained_head,
+)
+from reward_models.scorers.losses import LOSSES
 from reward_models.scorers.preferences import (
     PreferencePairs,
     Preferences,
@@ -39,12 +46,12 @@ from reward_models.scorers.preferences import (
 from reward_models.scorers.progress import (
     LAGS,
     Progress,
-    fit_progress,
+    ProgressLoss,
     progress_figures,
     progress_targets,
 )
-from reward_models.scorers.success import SuccessClassifier, evaluate_classifier, fit_success
-from reward_models.scorers.value import Likeness, Value, fit_value
+from reward_models.scorers.success import SuccessClassifier, SuccessLoss, evaluate_classifier
+from reward_models.scorers.value import Likeness, Value, ValueLoss
 from reward_models.vision.config import HeadConfig
 from reward_models.vision.encoders import EmbeddedClip
 from robo_rl.cli import main
@@ -64,6 +71,7 @@ from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.rewards import clip, make_reward
 from robo_rl.rewards.goal_image import read_pictures
 from robo_rl.rewards.learned import SuccessConfig
+from robo_rl.scorers.train import KINDS
 from robo_rl.vision.episodes import EXPERT, EpisodesConfig, encode_episodes
 
 RNG = np.random.default_rng(0)
@@ -234,6 +242,13 @@ def test_a_threshold_keeps_to_its_bound(frames, bound: float) -> None:
     assert allowed <= bound
 
 
+def test_the_table_of_losses_has_every_kind_of_scorer() -> None:
+    assert LOSSES.keys() == KINDS.keys()
+    for kind, row in LOSSES.items():
+        settings = {f.name for f in dataclasses.fields(row)} - {"texts", "scale", "members"}
+        assert settings <= {f.name for f in dataclasses.fields(KINDS[kind])}
+
+
 def test_average_precision_by_hand() -> None:
     score, positive = np.array([4.0, 3.0, 2.0, 2.0, 1.0]), np.array([1, 0, 1, 0, 1], bool)
     assert average_precision(score, positive) == pytest.approx((1 + 2 / 4 + 3 / 5) / 3)
@@ -242,7 +257,7 @@ def test_average_precision_by_hand() -> None:
 def test_success_is_told_and_must_be_seen_twice(
     episodes: EmbeddedEpisodes, quick: HeadConfig, outcome: Outcome
 ) -> None:
-    head, figures = fit_success(episodes, quick, bound=0.05)
+    [head], figures = fit_head(SuccessLoss(bound=0.05), episodes, quick)
     outcome("AUC of success", figures["auc"], above=0.8)
     outcome("share of successes found", figures["found"]["share"], above=0.5)
     outcome("share of false positives", figures["false_positives"]["share"], below=0.3)
@@ -254,7 +269,7 @@ def test_success_is_told_and_must_be_seen_twice(
     outcome("probability, end minus start", probability[-1] - probability[0], above=0.5)
     sure = probability >= figures["threshold"]
     np.testing.assert_array_equal(rated.reward[1:], (sure[1:] & sure[:-1]).astype(np.float32))
-    strict = fit_success(episodes, quick, bound=0.05, each=True)[1]
+    strict = fit_head(SuccessLoss(bound=0.05, each=True), episodes, quick)[1]
     assert strict["threshold"] >= figures["threshold"]
     again = evaluate_classifier(head, figures["threshold"], 2, episodes, quick.seed)
     assert again == {name: figures[name] for name in again}
@@ -262,9 +277,9 @@ def test_success_is_told_and_must_be_seen_twice(
     assert careless["false_positives"]["share"] == 1.0
     nobody = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
     with pytest.raises(ValueError, match="no frame in which the goal is met: give more"):
-        fit_success(nobody, quick)
+        fit_head(SuccessLoss(), nobody, quick)
     with pytest.raises(ValueError, match="0 meet the goal at their end: too few"):
-        fit_progress(nobody, quick)
+        fit_head(ProgressLoss(), nobody, quick)
 
 
 def ends(model: Progress | Critic, episodes: EmbeddedEpisodes) -> tuple[np.ndarray, np.ndarray]:
@@ -284,7 +299,7 @@ def in_order(figures: dict[str, Any], outcome: Outcome) -> None:
 def test_progress_rises_falls_backwards_and_stops_where_an_episode_fails(
     episodes: EmbeddedEpisodes, quick: HeadConfig, outcome: Outcome
 ) -> None:
-    head, figures = fit_progress(episodes, quick)
+    [head], figures = fit_head(ProgressLoss(), episodes, quick)
     in_order(figures, outcome)
     good, bad = ends(Progress(Rows(), head), episodes)
     outcome("progress of a success", good[-1], above=0.7)
@@ -308,7 +323,7 @@ def test_a_rewound_demonstration_goes_back_as_it_came(episodes: EmbeddedEpisodes
 def test_a_critic_tells_ends_and_keeps_the_order_of_what_came_before(
     episodes: EmbeddedEpisodes, quick: HeadConfig, outcome: Outcome
 ) -> None:
-    head, figures = fit_critic(episodes, quick)
+    [head], figures = fit_head(CriticLoss(), episodes, quick)
     in_order(figures, outcome)
     good, bad = ends(Critic(Rows(), head, figures["low"], figures["high"]), episodes)
     outcome("value of a success", good[-1], above=0.7)
@@ -319,19 +334,19 @@ def test_a_critic_tells_ends_and_keeps_the_order_of_what_came_before(
     rows = np.zeros_like(episodes.rows)
     rows[:, 0], rows[:, 1] = np.cos(round_), np.sin(round_)
     back = dataclasses.replace(episodes, rows=rows)
-    ranked, loose = (fit_critic(back, quick, ranking=r)[1]["order"] for r in (33.0, 0.0))
+    ranked, loose = (fit_head(CriticLoss(ranking=r), back, quick)[1]["order"] for r in (33.0, 0.0))
     outcome("order with the ranking loss", ranked, above=0.6)
     outcome("order, more than without the ranking loss", ranked - loose, above=0.6)
     nobody = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
     with pytest.raises(ValueError, match="0 meet the goal at their end: successes and failures"):
-        fit_critic(nobody, quick)
+        fit_head(CriticLoss(), nobody, quick)
 
 
 def test_a_value_rises_towards_what_the_sentence_says_and_no_other_one_says_it(
     episodes: EmbeddedEpisodes, quick: HeadConfig, outcome: Outcome
 ) -> None:
     texts = TEXTS
-    heads, figures = fit_value(episodes, texts, 20.0, quick)
+    heads, figures = fit_head(ValueLoss(texts, 20.0), episodes, quick)
     in_order(figures, outcome)
     assert figures["likeness"]["auc_of_the_end"] < 0.5  # of the encoder alone
     last = episodes.rows[[span[-1] for span in episodes.spans()]]
@@ -343,36 +358,37 @@ def test_a_value_rises_towards_what_the_sentence_says_and_no_other_one_says_it(
     # What rises is the likeness to this sentence alone, where the others are held against it.
     most = max(other.rate(last[met], np.zeros((20, 1), int)).reward.max() for other in others)
     outcome("value, more than for another sentence", good.min() - most, above=0.2)
-    loose = fit_value(episodes, texts, 20.0, quick, contrast=0.0, inverse=0.0)[1]
+    loose = fit_head(ValueLoss(texts, 20.0, inverse=0.0, contrast=0.0), episodes, quick)[1]
     outcome("order without the other losses", loose["order"], above=0.6)
     nobody = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
     with pytest.raises(ValueError, match="0 meet the goal at their end: successes and failures"):
-        fit_value(nobody, texts, 20.0, quick)
+        fit_head(ValueLoss(texts, 20.0), nobody, quick)
 
 
-@pytest.mark.parametrize("fitted", [fit_critic, lambda *a: fit_value(a[0], TEXTS, 20.0, a[1])])
-def test_ends_that_somebody_rated_are_learned_from_too(episodes: EmbeddedEpisodes, fitted) -> None:
+@pytest.mark.parametrize("loss", [CriticLoss(), ValueLoss(TEXTS, 20.0)], ids=["critic", "value"])
+def test_ends_that_somebody_rated_are_learned_from_too(
+    episodes: EmbeddedEpisodes, loss: ScorerLoss
+) -> None:
     """As ends of this goal, or of none; and they are no demonstrations."""
 
     more = unit(40, DIM)
 
     def rated(best: int) -> np.ndarray:
         beside = episodes.beside(more, np.arange(40) % 5 == best, ["Ann"] * 40)
-        heads, figures = fitted(beside, dataclasses.replace(QUICK, steps=50))
+        heads, figures = fit_head(loss, beside, dataclasses.replace(QUICK, steps=50))
         json.dumps(figures, allow_nan=False)
-        first = heads[0] if isinstance(heads, list) else heads
-        return first.net[-1].weight.detach().numpy()
+        return heads[0].net[-1].weight.detach().numpy()
 
     assert not np.allclose(rated(0), rated(3))
     nobody = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
     with pytest.raises(ValueError, match="0 meet the goal at their end: successes and failures"):
-        fitted(nobody.beside(more, np.arange(40) % 2 == 0, ["Ann"] * 40), QUICK)
+        fit_head(loss, nobody.beside(more, np.arange(40) % 2 == 0, ["Ann"] * 40), QUICK)
 
 
 def test_a_value_begins_as_the_encoders_own_likeness(episodes: EmbeddedEpisodes) -> None:
     still = dataclasses.replace(QUICK, steps=1, learning_rate=1e-12)
     texts = unit(2, DIM)
-    heads, _ = fit_value(episodes, texts, 20.0, still)
+    heads, _ = fit_head(ValueLoss(texts, 20.0), episodes, still)
     found = Likeness(*heads, texts[:1], 20.0).values(episodes.rows[:, None])
     np.testing.assert_allclose(found, 20.0 * episodes.rows @ texts[0], atol=1e-4)
 

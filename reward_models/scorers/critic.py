@@ -18,7 +18,7 @@ that a policy does: what was never an end is held against nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -32,9 +32,8 @@ from reward_models.scorers.embedded_episodes import (
     split_episodes,
 )
 from reward_models.scorers.embedding_reward import EmbeddingReward, FrameScores
-from reward_models.scorers.heads import Head, fit_head, untrained_head
+from reward_models.scorers.heads import FitProblem, Head, untrained_head, value_scale
 from reward_models.scorers.progress import LAGS, progress_figures
-from reward_models.vision.clip_score import QUANTILES
 from reward_models.vision.config import HeadConfig
 
 Array = np.ndarray
@@ -52,52 +51,47 @@ class Critic(EmbeddingReward):
         self.head, self.low, self.high = head, low, high
 
     def rate(self, rows: Array, before: Array) -> FrameScores:
-        worth = (self.head.values(rows[before[:, LAGS]]) - self.low) / (self.high - self.low)
-        worth = np.clip(worth, 0.0, 1.0)
+        worth = self.head.values(rows[before[:, LAGS]]) - self.low
+        worth = np.clip(worth / (self.high - self.low), 0.0, 1.0)
         return FrameScores(worth, {"worth": worth})
 
 
-def fit_critic(
-    episodes: EmbeddedEpisodes,
-    config: HeadConfig,
-    *,
-    ranking: float = RANKING,
-    progress: Callable[[float], None] = lambda share: None,
-) -> tuple[Head, dict[str, Any]]:
-    """(head, figures) of ``episodes``.
+@dataclass(frozen=True, kw_only=True)
+class CriticLoss:
+    """Contrast of ends, and sequential ranking of the frames of demonstrations."""
 
-    ValueError where of those fitted on, chosen or judged by none meets its goal at the end, or all.
-    """
-    fit, held, test = split_episodes(episodes, config.seed)
-    met = require_successes_and_failures(episodes, fit, held, test)
-    spans = episodes.spans()
-    frames = np.concatenate(
-        [frame_windows(span, LAGS) for span in spans]
-    )  # (M, len(LAGS)), as rows
-    later = np.concatenate([span[1:] for span in spans])  # frames that have one before them
-    later = later[met[episodes.episode[later]]]
-    ends = np.array([span[-1] for span in spans])
-    rows = torch.from_numpy(episodes.rows)
+    ranking: float = RANKING  # weight of the ranking
 
-    def loss(head: Head, ids: Array) -> torch.Tensor:
-        part = fit if fit[episodes.episode[ids[0]]] else held  # of which all of a batch is
-        good, bad = ends[met & part], ends[~met & part]
-        now, before, end, failed = head(
-            rows[frames[np.concatenate([ids, ids - 1, good, bad])]]
-        ).split([len(ids)] * 2 + [len(good), len(bad)])
-        contrast = torch.nn.functional.softplus(torch.logsumexp(failed, 0) - end)
-        return contrast.mean() + ranking * torch.relu(before - now).mean()
+    def problem(self, episodes: EmbeddedEpisodes, config: HeadConfig) -> FitProblem:
+        """Returns the fit of ``episodes``; see ``ScorerLoss``.
 
-    head = untrained_head(config, rows.shape[1], len(LAGS))
-    parts = [later[part[episodes.episode[later]]] for part in (fit, held)]
-    fitted = fit_head(head, loss, *parts, config, progress)
-    known = head.values(episodes.rows[frames[fit[episodes.episode]]])
-    low, high = (float(x) for x in np.quantile(known, QUANTILES))
-    scale = {"low": low, "high": high}
-    return head, {
-        "lags": LAGS,
-        "ranking": ranking,
-        **scale,
-        **fitted,
-        **progress_figures(head, episodes, test),
-    }
+        Raises:
+            ValueError: In a part of the episodes none meets its goal at the end, or all do.
+        """
+        fit, held, test = split_episodes(episodes, config.seed)
+        met = require_successes_and_failures(episodes, fit, held, test)
+        spans = episodes.spans()
+        # (M, len(LAGS)), as rows
+        frames = np.concatenate([frame_windows(span, LAGS) for span in spans])
+        later = np.concatenate([span[1:] for span in spans])  # frames that have one before them
+        later = later[met[episodes.episode[later]]]
+        ends = np.array([span[-1] for span in spans])
+        rows = torch.from_numpy(episodes.rows)
+
+        def loss(head: Head, ids: Array) -> torch.Tensor:
+            part = fit if fit[episodes.episode[ids[0]]] else held  # of which all of a batch is
+            good, bad = ends[met & part], ends[~met & part]
+            now, before, end, failed = head(
+                rows[frames[np.concatenate([ids, ids - 1, good, bad])]]
+            ).split([len(ids)] * 2 + [len(good), len(bad)])
+            contrast = torch.nn.functional.softplus(torch.logsumexp(failed, 0) - end)
+            return contrast.mean() + self.ranking * torch.relu(before - now).mean()
+
+        def judge() -> dict[str, Any]:
+            known = head.values(episodes.rows[frames[fit[episodes.episode]]])
+            return {**value_scale(known), **progress_figures(head, episodes, test)}
+
+        head = untrained_head(config, rows.shape[1], len(LAGS))
+        examples, chosen = (later[part[episodes.episode[later]]] for part in (fit, held))
+        settings = {"lags": LAGS, **asdict(self)}
+        return FitProblem([head], [head], loss, [examples], chosen, settings, judge)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -20,10 +21,10 @@ from safetensors.torch import load_file
 from torch import nn
 
 from reward_models.vision.atomic_files import write_tensors, write_text
+from reward_models.vision.clip_score import QUANTILES
 from reward_models.vision.config import HeadConfig
 
 Array = np.ndarray
-Fitted = TypeVar("Fitted", bound=nn.Module)
 
 LOOK_EVERY = 50  # gradient steps between looks at what is held out
 
@@ -73,42 +74,113 @@ def untrained_head(
     return Head(dim, frames, config.hidden, outputs)
 
 
+@dataclass(frozen=True)
+class FitProblem:
+    """What a loss makes of its data: networks, examples, and how a fit is judged.
+
+    Attributes:
+        models: The networks to fit, one per member of an ensemble.
+        heads: The parts of the models that are saved.
+        loss: The loss of a model on the examples (n,) int, a scalar.
+        examples: For each model, the examples (n,) int that batches are sampled from.
+        held: The examples (m,) int that the best weights are chosen by.
+        settings: Figures that are known before the fit.
+        judge: Returns the figures of the fitted models.
+    """
+
+    models: Sequence[nn.Module]
+    heads: list[Head]
+    loss: Callable[[Any, Array], torch.Tensor]
+    examples: Sequence[Array]
+    held: Array
+    settings: dict[str, Any]
+    judge: Callable[[], dict[str, Any]]
+
+
+class ScorerLoss(Protocol):
+    """What a kind of scorer is fitted to; its fields are the kind's settings."""
+
+    def problem(self, data: Any, config: HeadConfig) -> FitProblem:
+        """Returns the networks, examples and loss that fit ``data``."""
+        ...
+
+
 def fit_head(
-    head: Fitted,
-    loss: Callable[[Fitted, Array], torch.Tensor],
+    loss: ScorerLoss,
+    data: Any,
+    config: HeadConfig,
+    progress: Callable[[float], None] = lambda share: None,
+) -> tuple[list[Head], dict[str, Any]]:
+    """Fits the networks of a scorer.
+
+    Args:
+        loss: What is fitted, a row of ``losses.LOSSES`` with its settings.
+        data: What the loss reads: ``EmbeddedEpisodes``, or ``PreferencePairs``.
+        config: Sizes and training of the networks.
+        progress: Called with the share done, from 0 to 1.
+
+    Returns:
+        The fitted heads and the figures of the fit, both for ``save_scorer``.
+
+    Raises:
+        ValueError: The data lacks what the loss needs.
+    """
+    problem, fitted = loss.problem(data, config), {}
+    count = len(problem.models)
+    for number, (model, examples) in enumerate(zip(problem.models, problem.examples, strict=True)):
+        fitted = _fit(
+            model,
+            problem.loss,
+            examples,
+            problem.held,
+            config,
+            lambda share, number=number: progress((number + share) / count),
+        )
+    of_fit = fitted if count == 1 else {}  # members of an ensemble have one each
+    return problem.heads, {**problem.settings, **of_fit, **problem.judge()}
+
+
+def _fit(
+    model: nn.Module,
+    loss: Callable[[Any, Array], torch.Tensor],
     fit: Array,
     held: Array,
     config: HeadConfig,
-    progress: Callable[[float], None] = lambda share: None,
+    progress: Callable[[float], None],
 ) -> dict[str, float]:
-    """Fits ``head`` to lower ``loss(head, ids)`` on batches of ``fit`` (n,), and keeps the weights
-    that were best on ``held`` (m,); ids are the caller's. Returns the loss held out and the step of
-    those weights."""
+    """Lowers ``loss`` on batches of ``fit`` (n,), and keeps the weights that were best on ``held``
+    (m,). Returns their loss held out and their step."""
     rng = np.random.default_rng(config.seed)
     optimizer = torch.optim.AdamW(
-        head.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
+        model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
     )
-    best, kept, step_of, waited = float("inf"), copy.deepcopy(head.state_dict()), 0, 0
+    best, kept, step_of, waited = float("inf"), copy.deepcopy(model.state_dict()), 0, 0
     for step in range(1, config.steps + 1):
-        head.train()
-        value = loss(head, fit[rng.integers(len(fit), size=config.batch)])
+        model.train()
+        value = loss(model, fit[rng.integers(len(fit), size=config.batch)])
         optimizer.zero_grad(set_to_none=True)
         value.backward()
         optimizer.step()
         if step % LOOK_EVERY and step < config.steps:
             continue
-        head.eval()
+        model.eval()
         with torch.inference_mode():
-            now = float(loss(head, held))
+            now = float(loss(model, held))
         waited += 1
         if now < best:
-            best, kept, step_of, waited = now, copy.deepcopy(head.state_dict()), step, 0
+            best, kept, step_of, waited = now, copy.deepcopy(model.state_dict()), step, 0
         progress(step / config.steps)
         if waited > config.patience:
             break
-    head.load_state_dict(kept)
-    head.eval()
+    model.load_state_dict(kept)
+    model.eval()
     return {"held_loss": best, "step": step_of}
+
+
+def value_scale(values: Array) -> dict[str, float]:
+    """{"low", "high"} of values (n,): the 5 % and the 99.5 % quantile, rewards 0 and 1."""
+    low, high = np.quantile(values, QUANTILES)
+    return {"low": float(low), "high": float(high)}
 
 
 def save_scorer(

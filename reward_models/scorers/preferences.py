@@ -19,7 +19,7 @@ so more are asked while it learns. Answers that are wrong alike, not by chance, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ from torch.nn import functional as F
 
 from reward_models.base import Encoder
 from reward_models.scorers.embedding_reward import EmbeddingReward, FrameScores
-from reward_models.scorers.heads import Head, fit_head, sigmoid, untrained_head
+from reward_models.scorers.heads import FitProblem, Head, fit_head, sigmoid, untrained_head
 from reward_models.vision.config import HeadConfig
 
 Array = np.ndarray
@@ -103,9 +103,8 @@ class Preferences(EmbeddingReward):
         return FrameScores(worth.mean(axis=0), doubt=worth.std(axis=0))
 
     def refit(self, pairs: PreferencePairs, config: HeadConfig) -> dict[str, Any]:
-        """Learns from ``pairs`` anew; the figures of ``fit_preferences``."""
-        dim = pairs.first.shape[2]
-        self.heads, figures = fit_preferences(pairs, dim, config, len(self.heads))
+        """Fits new networks to ``pairs`` and returns the figures of ``fit_head``."""
+        self.heads, figures = fit_head(PreferencesLoss(members=len(self.heads)), pairs, config)
         self.version += 1
         return figures
 
@@ -138,45 +137,54 @@ def preference_probabilities(heads: Sequence[Head], first: Array, second: Array)
     return np.stack([sigmoid(worth(head, first) - worth(head, second)) for head in heads])
 
 
-def fit_preferences(
-    pairs: PreferencePairs,
-    dim: int,
-    config: HeadConfig,
-    members: int = MEMBERS,
-    progress: Callable[[float], None] = lambda share: None,
-) -> tuple[list[Head], dict[str, Any]]:
-    """(heads, figures) that explain ``pairs``, one in five of which is held out."""
-    if len(pairs) < 2 * HELD:
-        raise ValueError(f"expected at least {2 * HELD} answers for training, got {len(pairs)}")
-    if not pairs.enough:
-        raise ValueError("all ratings of the training or test part are equal: give more")
-    fit, held = np.flatnonzero(~pairs.held), np.flatnonzero(pairs.held)
-    first, second = (
-        torch.from_numpy(side.astype(np.float32)) for side in (pairs.first, pairs.second)
-    )
-    answer = torch.from_numpy(pairs.answer.astype(np.float32))
+@dataclass(frozen=True, kw_only=True)
+class PreferencesLoss:
+    """Bradley-Terry cross-entropy of an ensemble, each member on a sample of its own."""
 
-    def loss(head: Head, ids: Array) -> torch.Tensor:
-        flat = torch.cat([first[ids], second[ids]]).reshape(-1, 1, dim)
-        worth = torch.tanh(head(flat)).reshape(2, len(ids), -1).sum(dim=2)
-        return F.binary_cross_entropy_with_logits(worth[0] - worth[1], answer[ids])
+    members: int = MEMBERS
 
-    heads = [untrained_head(config, dim, member=member) for member in range(members)]
-    for member, head in enumerate(heads):
-        rng = np.random.default_rng([config.seed, member])
-        drawn = fit[rng.integers(len(fit), size=len(fit))]
-        fit_head(head, loss, drawn, held, config)
-        progress((member + 1) / members)
+    def problem(self, pairs: PreferencePairs, config: HeadConfig) -> FitProblem:
+        """Returns the fit of ``pairs``, one in five of which is held out; see ``ScorerLoss``.
+
+        Raises:
+            ValueError: There are too few pairs, or those of a part are all of one rating.
+        """
+        if len(pairs) < 2 * HELD:
+            raise ValueError(f"expected at least {2 * HELD} answers for training, got {len(pairs)}")
+        if not pairs.enough:
+            raise ValueError("all ratings of the training or test part are equal: give more")
+        fit, held = np.flatnonzero(~pairs.held), np.flatnonzero(pairs.held)
+        dim = pairs.first.shape[2]
+        first, second = (
+            torch.from_numpy(side.astype(np.float32)) for side in (pairs.first, pairs.second)
+        )
+        answer = torch.from_numpy(pairs.answer.astype(np.float32))
+
+        def loss(head: Head, ids: Array) -> torch.Tensor:
+            flat = torch.cat([first[ids], second[ids]]).reshape(-1, 1, dim)
+            worth = torch.tanh(head(flat)).reshape(2, len(ids), -1).sum(dim=2)
+            return F.binary_cross_entropy_with_logits(worth[0] - worth[1], answer[ids])
+
+        heads, samples = [], []
+        for member in range(self.members):
+            heads.append(untrained_head(config, dim, member=member))
+            rng = np.random.default_rng([config.seed, member])
+            samples.append(fit[rng.integers(len(fit), size=len(fit))])
+        settings = {"pairs": len(pairs), "ties": int((pairs.answer == 0.5).sum())}
+        return FitProblem(
+            heads, heads, loss, samples, held, settings, lambda: _agreement(heads, pairs, held)
+        )
+
+
+def _agreement(heads: Sequence[Head], pairs: PreferencePairs, held: Array) -> dict[str, Any]:
+    """How many of the clear answers ``held`` (m,) the members' mean agrees with."""
     chance = preference_probabilities(heads, pairs.first[held], pairs.second[held]).mean(axis=0)
     clear = pairs.answer[held] != 0.5
     right = (chance > 0.5) == (pairs.answer[held] > 0.5)
-    figures = {
-        "pairs": len(pairs),
-        "ties": int((pairs.answer == 0.5).sum()),
+    return {
         "agreement_held_out": float(right[clear].mean()) if clear.any() else None,
         "answers_held_out": int(clear.sum()),
     }
-    return heads, figures
 
 
 def most_disputed(heads: Sequence[Head], first: Array, second: Array, count: int) -> Array:

@@ -17,7 +17,7 @@ or far. A frame unlike all that was seen can be worth anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -28,7 +28,7 @@ from reward_models.analysis.metrics import auc, or_none, spearman
 from reward_models.base import Encoder
 from reward_models.scorers.embedded_episodes import EmbeddedEpisodes, frame_windows, split_episodes
 from reward_models.scorers.embedding_reward import EmbeddingReward, FrameScores
-from reward_models.scorers.heads import Head, fit_head, sigmoid, untrained_head
+from reward_models.scorers.heads import FitProblem, Head, sigmoid, untrained_head
 from reward_models.vision.config import HeadConfig
 
 Array = np.ndarray
@@ -59,40 +59,44 @@ class ProgressTargets(NamedTuple):
     episode: Array  # (n,)
 
 
-def fit_progress(
-    episodes: EmbeddedEpisodes,
-    config: HeadConfig,
-    *,
-    rewinds: int = 2,
-    progress: Callable[[float], None] = lambda share: None,
-) -> tuple[Head, dict[str, Any]]:
-    """(head, figures) of ``episodes``; each demonstration is also rewound ``rewinds`` times.
+@dataclass(frozen=True, kw_only=True)
+class ProgressLoss:
+    """Squared error of the progress of demonstrations, rewound copies and failures."""
 
-    ValueError where none of those fitted on, chosen or judged by meets its goal at the end.
-    """
-    fit, held, test = split_episodes(episodes, config.seed)
-    met = episodes.met()
-    if not all((met & part).any() for part in (fit, held, test)):
-        raise ValueError(
-            f"of {episodes.count} episodes {int(met.sum())} meet the goal at their end: too few "
-            "for training, validation and test; give more demonstrations"
+    rewinds: int = 2  # rewound copies of each demonstration
+
+    def problem(self, episodes: EmbeddedEpisodes, config: HeadConfig) -> FitProblem:
+        """Returns the fit of ``episodes``; see ``ScorerLoss``.
+
+        Raises:
+            ValueError: In a part of the episodes none meets its goal at the end.
+        """
+        fit, held, test = split_episodes(episodes, config.seed)
+        met = episodes.met()
+        if not all((met & part).any() for part in (fit, held, test)):
+            raise ValueError(
+                f"of {episodes.count} episodes {int(met.sum())} meet the goal at their end: too "
+                "few for training, validation and test; give more demonstrations"
+            )
+        lessons = progress_targets(episodes, self.rewinds, np.random.default_rng(config.seed))
+        rows = torch.from_numpy(episodes.rows)
+        target = torch.from_numpy(lessons.target)
+
+        def loss(head: Head, ids: Array) -> torch.Tensor:
+            return F.mse_loss(torch.sigmoid(head(rows[lessons.frames[ids]])), target[ids])
+
+        head = untrained_head(config, rows.shape[1], len(LAGS))
+        fit, held = (np.flatnonzero(part[lessons.episode]) for part in (fit, held))
+        settings = {"lags": LAGS, **asdict(self)}
+        return FitProblem(
+            [head],
+            [head],
+            loss,
+            [fit],
+            held,
+            settings,
+            lambda: progress_figures(head, episodes, test),
         )
-    lessons = progress_targets(episodes, rewinds, np.random.default_rng(config.seed))
-    rows = torch.from_numpy(episodes.rows)
-    target = torch.from_numpy(lessons.target)
-
-    def loss(head: Head, ids: Array) -> torch.Tensor:
-        return F.mse_loss(torch.sigmoid(head(rows[lessons.frames[ids]])), target[ids])
-
-    head = untrained_head(config, rows.shape[1], len(LAGS))
-    parts = [np.flatnonzero(part[lessons.episode]) for part in (fit, held)]
-    fitted = fit_head(head, loss, *parts, config, progress)
-    return head, {
-        "lags": LAGS,
-        "rewinds": rewinds,
-        **fitted,
-        **progress_figures(head, episodes, test),
-    }
 
 
 def success_step(episodes: EmbeddedEpisodes, span: Array) -> int:

@@ -14,7 +14,7 @@ policy's own episodes, and fit anew with those (``--watch.run``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +25,7 @@ from reward_models.analysis.metrics import auc, average_precision, threshold_wit
 from reward_models.base import Encoder
 from reward_models.scorers.embedded_episodes import EmbeddedEpisodes, frame_windows, split_episodes
 from reward_models.scorers.embedding_reward import EmbeddingReward, FrameScores
-from reward_models.scorers.heads import Head, fit_head, sigmoid, untrained_head
+from reward_models.scorers.heads import FitProblem, Head, sigmoid, untrained_head
 from reward_models.vision.config import HeadConfig
 
 Array = np.ndarray
@@ -54,50 +54,54 @@ class SuccessClassifier(EmbeddingReward):
         return FrameScores(reward, {"probability": chance, "success": sure})
 
 
-def fit_success(
-    episodes: EmbeddedEpisodes,
-    config: HeadConfig,
-    *,
-    bound: float = 0.01,
-    each: bool = False,
-    consecutive: int = 2,
-    progress: Callable[[float], None] = lambda share: None,
-) -> tuple[Head, dict[str, Any]]:
-    """(head, figures) of a classifier of ``episodes``; the threshold is one of the figures, and
-    keeps to ``bound`` for all who acted together or for ``each`` of them.
+@dataclass(frozen=True, kw_only=True)
+class SuccessLoss:
+    """Binary cross-entropy of frames; the threshold is one of the figures."""
 
-    ValueError where an episode of either kind is missing among those fitted on, chosen or judged.
-    """
-    parts = [part[episodes.episode] for part in split_episodes(episodes, config.seed)]
-    for part, does in zip(parts, ("fit on", "choose by", "judge by"), strict=True):
-        if len(np.unique(episodes.holds[part])) < 2:
-            raise ValueError(
-                f"of {episodes.count} episodes, those to {does} hold no frame in which the goal is "
-                f"{'met' if not episodes.holds[part].any() else 'not met'}: give more of them"
-            )
-    fit, held, _ = map(np.flatnonzero, parts)
-    rows = torch.from_numpy(episodes.rows)[:, None]
-    truth = torch.from_numpy(episodes.holds.astype(np.float32))
-    share = episodes.holds[fit].mean()
-    weight = torch.where(truth > 0, 0.5 / float(share), 0.5 / float(1.0 - share))
+    bound: float = 0.01  # allowed share of failing frames above the threshold
+    each: bool = False  # the bound holds for each of those who acted, not for all together
+    consecutive: int = 2  # frames in a row
 
-    def loss(head: Head, ids: Array) -> torch.Tensor:
-        return F.binary_cross_entropy_with_logits(head(rows[ids]), truth[ids], weight[ids])
+    def problem(self, episodes: EmbeddedEpisodes, config: HeadConfig) -> FitProblem:
+        """Returns the fit of ``episodes``; see ``ScorerLoss``.
 
-    head = untrained_head(config, rows.shape[2])
-    fitted = fit_head(head, loss, fit, held, config, progress)
-    chance = sigmoid(head.values(episodes.rows[held][:, None]))
-    holds, who = episodes.holds[held], np.array(episodes.by)[episodes.episode[held]]
-    groups = [who == name for name in np.unique(who[~holds])] if each else [np.ones_like(holds)]
-    threshold = max(threshold_within_bound(chance[ids], holds[ids], bound) for ids in groups)
-    figures = {
-        "threshold": threshold,
-        "bound": bound,
-        "each": each,
-        "consecutive": consecutive,
-        **fitted,
-    }
-    return head, figures | evaluate_classifier(head, threshold, consecutive, episodes, config.seed)
+        Raises:
+            ValueError: A part of the episodes lacks frames in which the goal is met, or not met.
+        """
+        parts = [part[episodes.episode] for part in split_episodes(episodes, config.seed)]
+        for part, does in zip(parts, ("fit on", "choose by", "judge by"), strict=True):
+            if len(np.unique(episodes.holds[part])) < 2:
+                raise ValueError(
+                    f"of {episodes.count} episodes, those to {does} hold no frame in which the "
+                    f"goal is {'met' if not episodes.holds[part].any() else 'not met'}: give more "
+                    "of them"
+                )
+        fit, held, _ = map(np.flatnonzero, parts)
+        rows = torch.from_numpy(episodes.rows)[:, None]
+        truth = torch.from_numpy(episodes.holds.astype(np.float32))
+        share = episodes.holds[fit].mean()
+        weight = torch.where(truth > 0, 0.5 / float(share), 0.5 / float(1.0 - share))
+
+        def loss(head: Head, ids: Array) -> torch.Tensor:
+            return F.binary_cross_entropy_with_logits(head(rows[ids]), truth[ids], weight[ids])
+
+        def judge() -> dict[str, Any]:
+            threshold = self._threshold(head, episodes, held)
+            return {
+                "threshold": threshold,
+                **evaluate_classifier(head, threshold, self.consecutive, episodes, config.seed),
+            }
+
+        head = untrained_head(config, rows.shape[2])
+        return FitProblem([head], [head], loss, [fit], held, asdict(self), judge)
+
+    def _threshold(self, head: Head, episodes: EmbeddedEpisodes, held: Array) -> float:
+        """The lowest threshold that keeps to the bound on the frames ``held`` (m,)."""
+        chance = sigmoid(head.values(episodes.rows[held][:, None]))
+        holds, who = episodes.holds[held], np.array(episodes.by)[episodes.episode[held]]
+        names = np.unique(who[~holds])
+        groups = [who == name for name in names] if self.each else [np.ones_like(holds)]
+        return max(threshold_within_bound(chance[ids], holds[ids], self.bound) for ids in groups)
 
 
 def evaluate_classifier(

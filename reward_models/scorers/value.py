@@ -22,7 +22,7 @@ that one from this. It fails where demonstrations take many ways, as progress do
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,9 +37,8 @@ from reward_models.scorers.embedded_episodes import (
     split_episodes,
 )
 from reward_models.scorers.embedding_reward import EmbeddingReward, FrameScores
-from reward_models.scorers.heads import Head, fit_head, untrained_head
+from reward_models.scorers.heads import FitProblem, Head, untrained_head, value_scale
 from reward_models.scorers.progress import progress_figures, success_step
-from reward_models.vision.clip_score import QUANTILES
 from reward_models.vision.config import HeadConfig
 
 Array = np.ndarray
@@ -88,76 +87,77 @@ class Value(EmbeddingReward):
         return FrameScores(value, {"value": value})
 
 
-def fit_value(
-    episodes: EmbeddedEpisodes,
-    texts: Array,
-    scale: float,
-    config: HeadConfig,
-    *,
-    inverse: float = 1.0,
-    contrast: float = 1.0,
-    progress: Callable[[float], None] = lambda share: None,
-) -> tuple[list[Head], dict[str, Any]]:
-    """([A, B], figures) of ``episodes`` and ``texts`` (1 + K, D), unit rows of the sentence and of
-    what else the task is asked for; ``scale`` is the encoder's k.
+@dataclass(frozen=True)
+class ValueLoss:
+    """VIP's loss, inverse dynamics and contrast."""
 
-    ValueError where of those fitted on, chosen or judged by none meets its goal at the end, or all.
-    """
-    fit, held, test = split_episodes(episodes, config.seed)
-    met = require_successes_and_failures(episodes, fit, held, test)
-    spans, rng = episodes.spans(), np.random.default_rng(config.seed)
-    ends = np.array([span[-1] for span in spans])
-    later = np.concatenate([span[1:] for span in spans])
-    later = later[met[episodes.episode[later]]]
-    begun, done = np.zeros((2, len(episodes.rows)), int)  # of a frame: one before it; at the goal
-    for span in spans:
-        begun[span[1:]] = span[rng.integers(np.arange(1, len(span)))]
-        done[span[success_step(episodes, span) :]] = 1
-    rows, actions = torch.from_numpy(episodes.rows), torch.from_numpy(episodes.actions)
-    width, wide = rows.shape[1], actions.shape[1]
+    texts: Array  # (1 + K, D) unit rows of the sentence and of the task's others
+    scale: float  # the encoder's k
+    inverse: float = 1.0  # weight of the inverse dynamics
+    contrast: float = 1.0  # weight of the contrast
 
-    both = [untrained_head(config, width, member=i, outputs=width) for i in range(2)]
-    for last in (head.net[-1] for head in both):
-        for parameter in last.parameters():
-            nn.init.zeros_(parameter)
-    model = Likeness(*both, texts.astype(np.float32), scale)
-    # What tells the action goes with the fit, and is not kept.
-    model.add_module("inverse", untrained_head(config, width, 3, member=2, outputs=wide))
+    def problem(self, episodes: EmbeddedEpisodes, config: HeadConfig) -> FitProblem:
+        """Returns the fit of ``episodes``; its heads are A and B. See ``ScorerLoss``.
 
-    def loss(model: Likeness, ids: Array) -> torch.Tensor:
-        part = fit if fit[episodes.episode[ids[0]]] else held  # of which all of a batch is
-        good, bad = ends[met & part], ends[~met & part]
-        start, now, after, end, failed = model.seen(
-            rows[np.concatenate([begun[ids], ids - 1, ids, good, bad])]
-        ).split([len(ids)] * 3 + [len(good), len(bad)])
-        said = model.said()
-        k, of = model.scale, said[0]
-        cost = 1.0 - torch.from_numpy(done[ids - 1]).float()
-        ahead = k * now @ of + cost - DISCOUNT * k * after @ of
-        value = (DISCOUNT - 1) * k * (start @ of).mean() + ahead.logsumexp(0) - np.log(len(ids))
-        if inverse:
-            told = model.inverse(torch.stack([now, of.expand_as(now), after], dim=1))
-            value = value + inverse * F.mse_loss(told.view_as(actions[ids]), actions[ids])
-        if contrast:
-            by_text = k * end @ said.T
-            by_end = torch.cat([by_text[:, :1], (k * failed @ of).expand(len(good), -1)], dim=1)
-            for logits in (by_text, by_end):
-                value = value - contrast * logits.log_softmax(1)[:, 0].mean()
-        return value
+        Raises:
+            ValueError: In a part of the episodes none meets its goal at the end, or all do.
+        """
+        fit, held, test = split_episodes(episodes, config.seed)
+        met = require_successes_and_failures(episodes, fit, held, test)
+        spans, rng = episodes.spans(), np.random.default_rng(config.seed)
+        ends = np.array([span[-1] for span in spans])
+        later = np.concatenate([span[1:] for span in spans])
+        later = later[met[episodes.episode[later]]]
+        begun, done = np.zeros((2, len(episodes.rows)), int)  # one before it; whether at the goal
+        for span in spans:
+            begun[span[1:]] = span[rng.integers(np.arange(1, len(span)))]
+            done[span[success_step(episodes, span) :]] = 1
+        rows, actions = torch.from_numpy(episodes.rows), torch.from_numpy(episodes.actions)
 
-    parts = [later[part[episodes.episode[later]]] for part in (fit, held)]
-    before = progress_figures(model, episodes, test)  # the encoder's own likeness
-    fitted = fit_head(model, loss, *parts, config, progress)
-    known = model.values(episodes.rows[fit[episodes.episode]][:, None])
-    low, high = (float(x) for x in np.quantile(known, QUANTILES))
-    figures = {
-        "inverse": inverse,
-        "contrast": contrast,
-        "sentences": len(texts),
-        "low": low,
-        "high": high,
-        "likeness": {name: before[name] for name in ("order", "auc_of_the_end", "order_by_worth")},
-        **fitted,
-        **progress_figures(model, episodes, test),
-    }
-    return both, figures
+        def loss(model: Likeness, ids: Array) -> torch.Tensor:
+            part = fit if fit[episodes.episode[ids[0]]] else held  # of which all of a batch is
+            good, bad = ends[met & part], ends[~met & part]
+            start, now, after, end, failed = model.seen(
+                rows[np.concatenate([begun[ids], ids - 1, ids, good, bad])]
+            ).split([len(ids)] * 3 + [len(good), len(bad)])
+            said = model.said()
+            k, of = model.scale, said[0]
+            cost = 1.0 - torch.from_numpy(done[ids - 1]).float()
+            ahead = k * now @ of + cost - DISCOUNT * k * after @ of
+            value = (DISCOUNT - 1) * k * (start @ of).mean() + ahead.logsumexp(0) - np.log(len(ids))
+            if self.inverse:
+                told = model.inverse(torch.stack([now, of.expand_as(now), after], dim=1))
+                error = F.mse_loss(told.view_as(actions[ids]), actions[ids])
+                value = value + self.inverse * error
+            if self.contrast:
+                by_text = k * end @ said.T
+                others = (k * failed @ of).expand(len(good), -1)
+                for logits in (by_text, torch.cat([by_text[:, :1], others], dim=1)):
+                    value = value - self.contrast * logits.log_softmax(1)[:, 0].mean()
+            return value
+
+        def judge() -> dict[str, Any]:
+            known = model.values(episodes.rows[fit[episodes.episode]][:, None])
+            return {**value_scale(known), **progress_figures(model, episodes, test)}
+
+        model, heads = self._untrained(config, rows.shape[1], actions.shape[1])
+        before = progress_figures(model, episodes, test)  # the encoder's own likeness
+        settings = {
+            "inverse": self.inverse,
+            "contrast": self.contrast,
+            "sentences": len(self.texts),
+            "likeness": {n: before[n] for n in ("order", "auc_of_the_end", "order_by_worth")},
+        }
+        examples, chosen = (later[part[episodes.episode[later]]] for part in (fit, held))
+        return FitProblem([model], heads, loss, [examples], chosen, settings, judge)
+
+    def _untrained(self, config: HeadConfig, dim: int, act_dim: int) -> tuple[Likeness, list[Head]]:
+        """A model that is the encoder's likeness, and its heads A and B."""
+        both = [untrained_head(config, dim, member=i, outputs=dim) for i in range(2)]
+        for last in (head.net[-1] for head in both):
+            for parameter in last.parameters():
+                nn.init.zeros_(parameter)
+        model = Likeness(*both, self.texts.astype(np.float32), self.scale)
+        # The head of the inverse dynamics is fitted too, and not saved.
+        model.add_module("inverse", untrained_head(config, dim, 3, member=2, outputs=act_dim))
+        return model, both

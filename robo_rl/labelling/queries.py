@@ -149,9 +149,10 @@ def query_before_training(
     about ``seen``, with a fit after each ``a_time`` of its answers. Nobody is asked about the
     episodes that judge it."""
     from reward_models.analysis.metrics import auc, or_none, spearman
+    from reward_models.scorers.heads import fit_head
     from reward_models.scorers.preferences import (
         PreferencePairs,
-        fit_preferences,
+        PreferencesLoss,
         pairs_from_ratings,
     )
 
@@ -187,13 +188,13 @@ def query_before_training(
             new, before = PreferencePairs(*sides, said), pairs
         pairs = new if before is None else before + new
         if have < config.answers and config.active and pairs.enough:
-            heads, _ = fit_preferences(pairs, dim, head)
+            heads, _ = fit_head(PreferencesLoss(), pairs, head)
     if pairs is None:
         raise ValueError(
             "no preference labels to fit: give --store DIR with some, or query the "
             "oracle (--ask.answers)"
         )
-    heads, figures = fit_preferences(pairs, dim, head)
+    heads, figures = fit_head(PreferencesLoss(), pairs, head)
     ids = np.flatnonzero(test[seen.episode])
     worth = np.mean([np.tanh(h.values(seen.rows[ids][:, None])) for h in heads], axis=0)
     figures |= {

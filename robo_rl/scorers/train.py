@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +35,7 @@ from sims.core.task import Task
 from sims.envs.batch_env import BatchEnv
 
 if TYPE_CHECKING:
-    from reward_models.scorers.heads import Head
+    from reward_models.scorers.heads import Head, ScorerLoss
     from reward_models.scorers.preferences import PreferencePairs
     from reward_models.vision.encoders import TorchEncoder
 
@@ -45,7 +44,7 @@ Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScorerConfig(ABC):
+class ScorerConfig:
     """What all kinds are told."""
 
     task: str = "reach"  # as `robo-rl list tasks` shows
@@ -64,9 +63,22 @@ class ScorerConfig(ABC):
     # rated less does not.
     store: Path | None = None
 
-    @abstractmethod
     def train(self, of: TrainingInputs) -> TrainedScorer:
-        """What this kind learns."""
+        """Fits this kind's loss to the episodes of ``of``."""
+        from reward_models.scorers.heads import fit_head
+
+        seen = self.seen(of)
+        heads, figures = fit_head(self.loss(of), seen, self.head, of.progress)
+        return TrainedScorer(heads, figures, describe_episodes(seen))
+
+    def loss(self, of: TrainingInputs, **more: Any) -> ScorerLoss:
+        """This kind's row of ``LOSSES``: its settings are those of ``self`` by the same names, and
+        ``more``."""
+        from reward_models.scorers.losses import LOSSES
+
+        row = LOSSES[kind_of(self)]
+        same = {f.name: getattr(self, f.name) for f in fields(row) if f.name not in more}
+        return row(**same, **more)
 
     def seen(self, of: TrainingInputs) -> EmbeddedEpisodes:
         """The episodes that were watched, and the ends of what was rated."""
@@ -119,23 +131,17 @@ class SuccessScorer(ScorerConfig):
 
     def train(self, of: TrainingInputs) -> TrainedScorer:
         from reward_models.scorers.heads import load_scorer
-        from reward_models.scorers.success import evaluate_classifier, fit_success
+        from reward_models.scorers.success import evaluate_classifier
 
         earlier = None if self.before is None else load_scorer(self.before, "success")
-        seen = self.seen(of)
-        head, figures = fit_success(
-            seen,
-            self.head,
-            bound=self.bound,
-            each=self.each,
-            consecutive=self.consecutive,
-            progress=of.progress,
-        )
+        trained = super().train(of)
         if earlier is not None:
             [old], card, _ = earlier
             known = card["figures"]["threshold"], card["figures"]["consecutive"]
-            figures["before"] = evaluate_classifier(old, *known, seen, self.head.seed)
-        return TrainedScorer([head], figures, describe_episodes(seen))
+            trained.figures["before"] = evaluate_classifier(
+                old, *known, self.seen(of), self.head.seed
+            )
+        return trained
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,13 +150,6 @@ class ProgressScorer(ScorerConfig):
 
     rewinds: int = 2  # rewound copies per demonstration
 
-    def train(self, of: TrainingInputs) -> TrainedScorer:
-        from reward_models.scorers.progress import fit_progress
-
-        seen = self.seen(of)
-        head, figures = fit_progress(seen, self.head, rewinds=self.rewinds, progress=of.progress)
-        return TrainedScorer([head], figures, describe_episodes(seen))
-
 
 @dataclass(frozen=True, kw_only=True)
 class CriticScorer(ScorerConfig):
@@ -158,13 +157,6 @@ class CriticScorer(ScorerConfig):
     demonstration score no less than earlier ones."""
 
     ranking: float = 33.0  # weight of the temporal ranking loss; 0: final frames only
-
-    def train(self, of: TrainingInputs) -> TrainedScorer:
-        from reward_models.scorers.critic import fit_critic
-
-        seen = self.seen(of)
-        head, figures = fit_critic(seen, self.head, ranking=self.ranking, progress=of.progress)
-        return TrainedScorer([head], figures, describe_episodes(seen))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,23 +167,11 @@ class ValueScorer(ScorerConfig):
     inverse: float = 1.0  # weight of the inverse-dynamics loss; 0: as LIV
     contrast: float = 1.0  # weight of other sentences and failures; 0: as ARP
 
-    def train(self, of: TrainingInputs) -> TrainedScorer:
-        from reward_models.scorers.value import fit_value
-
+    def loss(self, of: TrainingInputs, **more: Any) -> ScorerLoss:
         others = [read_goal(of.task, key) for key in of.task.goals()]
         asked = [of.goal, *(goal for goal in others if goal.text != of.goal.text)]
         texts = np.stack([text_row(of.encoder, goal) for goal in asked])
-        seen = self.seen(of)
-        heads, figures = fit_value(
-            seen,
-            texts,
-            of.encoder.scale,
-            self.head,
-            inverse=self.inverse,
-            contrast=self.contrast,
-            progress=of.progress,
-        )
-        return TrainedScorer(heads, figures, describe_episodes(seen))
+        return super().loss(of, texts=texts, scale=of.encoder.scale, **more)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -323,6 +303,11 @@ KINDS: dict[str, type[ScorerConfig]] = {
 }
 
 
+def kind_of(config: ScorerConfig) -> str:
+    """The kind of scorer that a config is of, a key of ``KINDS``."""
+    return next(name for name, kind in KINDS.items() if kind is type(config))
+
+
 def train_scorer(
     config: ScorerConfig,
     progress: Callable[[str, float], None] = lambda stage, share: None,
@@ -346,7 +331,7 @@ def train_scorer(
         TrainingInputs(task, goal, encoder, watched, lambda share: progress("fit", share))
     )
     card = {
-        "kind": next(name for name, kind in KINDS.items() if kind is type(config)),
+        "kind": kind_of(config),
         "scene": {
             "task": task.name,
             "robot": getattr(task, "robot", ""),
