@@ -244,13 +244,13 @@ def test_a_controller_that_does_not_fit_is_refused() -> None:
             return str(caught.value)
 
         assert "A CB3 arm has other limits" in refused()
-        emulator._software = "URSoftware 5.12.4.1101319"
+        emulator.dashboard.software = "URSoftware 5.12.4.1101319"
         emulator.controller.payload = 0.0
         assert "is configured for a payload of 0.00 kg" in refused()
         emulator.controller.payload = 0.9
-        emulator.gripper_status = {"STA": 0, "FLT": 0}
+        emulator.gripper.status = {"STA": 0, "FLT": 0}
         assert "activate it on the pendant" in refused()
-        emulator.gripper_status = {"STA": 3, "FLT": 0}
+        emulator.gripper.status = {"STA": 3, "FLT": 0}
         driver.connect()
         assert driver.identify().firmware == "5.12.4.1101319"
         driver.close()

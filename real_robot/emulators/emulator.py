@@ -127,7 +127,7 @@ class Emulator(ABC):
     # The stage and the truth.
     def commands(self) -> dict[str, Callable[..., Any]]:
         """What the control port offers; every call holds the lock."""
-        verbs = (
+        return self._offered(
             self.scene,
             self.reset,
             self.begin,
@@ -144,6 +144,9 @@ class Emulator(ABC):
             self.heard,
             self.slow,
         )
+
+    def _offered(self, *verbs: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+        """Methods by name, for the control port; each holds the lock."""
         return {verb.__name__: self._locked(verb) for verb in verbs}
 
     def _locked(self, verb: Callable[..., Any]) -> Callable[..., Any]:

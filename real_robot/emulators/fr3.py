@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from real_robot.core.pacing import Clock, VirtualClock
+from real_robot.core.pacing import Clock
 from real_robot.emulators import fci
-from real_robot.emulators.emulator import Emulator
+from real_robot.emulators.controller_emulator import ControllerEmulator
 from real_robot.emulators.fci import FciCommand, HandCommand, HandStatus, MoveStatus, Status
 from real_robot.emulators.fci_controller import CYCLE, FciController
 from real_robot.emulators.fci_ports import FciPeer, Ports
@@ -38,13 +38,15 @@ SETTERS = (
 )
 
 
-class Fr3Emulator(Emulator):
+class Fr3Emulator(ControllerEmulator):
     """The arm of ``task`` on the ports of a robot at ``host``.
 
     On a VirtualClock time stands still but for ``until``, in which each cycle waits for its answer.
     While nothing of the client's moves the arm, its states go on, so that the client can connect
     and begin.
     """
+
+    controller: FciController
 
     def __init__(
         self,
@@ -56,23 +58,17 @@ class Fr3Emulator(Emulator):
         version: int = fci.ROBOT_VERSION,  # of its server
         model: str = "fr3",  # as its URDF is called
     ):
-        super().__init__(task, clock=clock, seed=seed)
-        self._host, self._version, self._urdf = host, version, fci.urdf(model).encode()
+        super().__init__(task, clock=clock, seed=seed, host=host)
+        self._version, self._urdf = version, fci.urdf(model).encode()
         self.controller = FciController(self.physics, self._moved)
         self.hand_server = EmulatedHand(self.physics, self._handled)
         self._mover: FciPeer | None = None  # whose motion is under way
         self._calls: dict[int, tuple[FciPeer, int]] = {}  # the hand's that are under way
         self._command: np.ndarray | None = None  # the newest, since the last cycle
-        self._muted = self._silent = 0.0  # monotonic s until which states or all ports are silent
         self._lose = 0  # commands to come that are lost
         self._cycles = 0
         self._due = self.clock.now_ns()  # of the next cycle, where time waits
-        self._signed = self._next = 0.0
-
-    @property
-    def where(self) -> str:
-        """The robot's address."""
-        return self._host
+        self._signed = 0.0
 
     def open(self) -> None:
         """Opens all ports."""
@@ -82,10 +78,6 @@ class Fr3Emulator(Emulator):
     def shut(self) -> None:
         """Closes all ports."""
         self._ports.close()
-
-    def advance(self) -> None:
-        """Physics up to the present."""
-        self.physics.advance(lambda dt: None)
 
     # Time.
     def serve(self) -> None:
@@ -126,10 +118,7 @@ class Fr3Emulator(Emulator):
 
     def until(self, t: int) -> float:
         """Lets compressed time pass until ``t`` ns; the robot's own time then, s."""
-        if not isinstance(self.clock, VirtualClock):
-            raise ValueError(
-                "this emulator runs in real time; start it with --compressed to set its time"
-            )
+        self._compressed()
         patience = time.monotonic() + PATIENCE
         while self._beginning and time.monotonic() < patience:
             self._cycle()
@@ -254,19 +243,9 @@ class Fr3Emulator(Emulator):
 
     def commands(self) -> dict[str, Callable[..., Any]]:
         """The stage, and what can happen to a robot."""
-        verbs = (
-            self.reflex,
-            self.user_stop,
-            self.guide,
-            self.lose,
-            self.mute,
-            self.silence,
-            self.cut_hand,
-            self.hang_up,
-            self.heal,
-            self.until,
+        return super().commands() | self._offered(
+            self.reflex, self.user_stop, self.guide, self.lose, self.cut_hand
         )
-        return super().commands() | {verb.__name__: self._locked(verb) for verb in verbs}
 
     def reflex(self, error: str = "joint_reflex", manual: bool = False) -> None:
         """The robot stops by itself; ``manual``: only someone at the arm can recover it."""
@@ -285,14 +264,6 @@ class Fr3Emulator(Emulator):
         """The next ``count`` commands do not come through."""
         self._lose = count
 
-    def mute(self, seconds: float) -> None:
-        """No states are sent; connections stay."""
-        self._muted = time.monotonic() + seconds
-
-    def silence(self, seconds: float) -> None:
-        """Nothing is heard and nothing said on any port; connections stay."""
-        self._silent = time.monotonic() + seconds
-
     def cut_hand(self) -> None:
         """The hand hangs up and takes no more calls."""
         self._ports.refused.add(fci.HAND_PORT)
@@ -304,7 +275,7 @@ class Fr3Emulator(Emulator):
 
     def heal(self) -> None:
         """Everything works again, except what a person must clear."""
-        self._muted = self._silent = 0.0
+        super().heal()
         self._lose, self.controller.manual = 0, False
         self._ports.refused.clear()
 
@@ -321,7 +292,3 @@ class Fr3Emulator(Emulator):
             "stops": controller.stops,
             "hand": self.hand_server.count,
         }
-
-    def heard(self, since: float = 0.0) -> list[float]:
-        """When joint commands were heard, monotonic s."""
-        return self.controller.goals.heard(since)

@@ -174,7 +174,7 @@ class ServoEmulator(Emulator):
     # What tests may break.
     def commands(self) -> dict[str, Callable[..., Any]]:
         """The stage, and the faults of this bus."""
-        verbs = (
+        return super().commands() | self._offered(
             self.wire,
             self.heal,
             self.breakdown,
@@ -186,7 +186,6 @@ class ServoEmulator(Emulator):
             self.registers,
             self.register,
         )
-        return super().commands() | {verb.__name__: self._locked(verb) for verb in verbs}
 
     def wire(self, kind: str, **options: Any) -> None:
         """Replies to come are spoilt: drop delay corrupt duplicate truncate garbage wrong_id."""

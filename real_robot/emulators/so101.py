@@ -21,8 +21,7 @@ class So101Emulator(ServoEmulator):
 
     def commands(self) -> dict[str, Callable[..., Any]]:
         """Besides what every arm of servos offers: its supply, and servos that stay overloaded."""
-        verbs = self.supply, self.stubborn
-        return super().commands() | {verb.__name__: self._locked(verb) for verb in verbs}
+        return super().commands() | self._offered(self.supply, self.stubborn)
 
     def supply(self, volts: float, ohm: float | None = None) -> None:
         """The supply gives ``volts`` without load, behind ``ohm``; None: as it is."""
