@@ -20,7 +20,7 @@ check: .venv/stamp .lerobot/stamp lint
 
 # The tests of training under other CPU settings, thread counts and seeds; long.
 portable: .venv/stamp
-	$(BIN)/python tests/portable.py --workers $(WORKERS) --report docs/portable.md
+	$(BIN)/python tests/portable.py --workers $(WORKERS) --report docs/maintainers/portable.md
 
 # The site in site/, without a network; a warning (a dead link, a page that no menu has) fails it.
 docs: .venv/docs

@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
-ROOT = Path(__file__).resolve().parent.parent
+from sims.utils.process import ROOT, start_user_program
+
 SPEC = ROOT / "benchmarks" / "equality.toml"
 COMPARED = {".safetensors", ".npz", ".json", ".csv", ".py"}
 
@@ -32,8 +33,9 @@ COMPARED = {".safetensors", ".npz", ".json", ".csv", ".py"}
 def checkout(commit: str, tree: Path) -> Path:
     """A worktree of ``commit`` at ``tree``."""
     if not tree.exists():
-        command = ["git", "worktree", "add", "--quiet", "--detach", str(tree), commit]
-        subprocess.run(command, cwd=ROOT, check=True)
+        command = ("worktree", "add", "--quiet", "--detach", str(tree), commit)
+        if start_user_program("git", *command, cwd=ROOT).wait():
+            raise SystemExit(f"git cannot check out {commit!r}; give a commit of this repository")
     return tree
 
 
@@ -46,12 +48,21 @@ def execute(number: int, argv: list[str], tree: Path, work: Path) -> None:
     out = work / f"stdout{number}.json"
     if out.exists():
         return
-    env = os.environ | {"PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "robo_rl.cli", *argv]
-    run = subprocess.run(command, cwd=work, env=env, capture_output=True, text=True)
-    if run.returncode:
-        raise SystemExit(f"{tree}: robo-rl {' '.join(argv)}\n{run.stderr[-2000:]}")
-    out.write_text(run.stdout if "--json" in argv else "{}")
+    process = start_user_program(
+        sys.executable,
+        "-m",
+        "robo_rl.cli",
+        *argv,
+        variables=os.environ | {"PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"},
+        cwd=work,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    printed, errors = process.communicate()
+    if process.returncode:
+        raise SystemExit(f"{tree}: robo-rl {' '.join(argv)}\n{errors[-2000:]}")
+    out.write_text(printed if "--json" in argv else "{}")
 
 
 def leaves(value: Any, spec: dict[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
