@@ -77,10 +77,11 @@ def policy(
 def _understood(
     task: str, robot: str, sentence: str, formula: str, reward: str
 ) -> tuple[sims.Task[Any], ReadGoal]:
-    from robo_rl.training.train import judged_task
+    from robo_rl.config.resolve import resolve
 
     asked = TrainConfig(task=task, robot=robot, goal=sentence, formula=formula, reward=reward)
-    return judged_task(asked)
+    resolved = resolve(asked)
+    return resolved.task, resolved.goal
 
 
 TRAINER = ("robo_rl.training.train", "robo_rl.evaluation.evaluate")

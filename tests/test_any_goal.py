@@ -272,7 +272,7 @@ def test_pictures_pay_every_row_as_its_own_sentence_does(distill: bool) -> None:
     env = rows("drawer", n=12)
     small = SceneConfig(frames=256, holdout=64, rollouts=0.0, distill=DistillConfig(steps=20))
     settings = ClipConfig(distill=distill, scene=small)
-    task, goal = all_goals({"task": "drawer", "robot": env.task.robot})
+    task, goal = all_goals(sims.make_task("drawer", robot=env.task.robot))
     made = make_reward("clip", goal, env, settings)
     before, asked = env.signals(), env.views.goal_asked.copy()
     env.step(np.zeros((env.num_envs, env.act_dim)))
@@ -313,7 +313,7 @@ def test_errors_say_what_to_give() -> None:
         EnsembleConfig(hindsight=2.0)
     with pytest.raises(ValueError, match="has one goal, touch_red_cube"):
         single_goal(sims.make_task("reach"), "touch the blue ball")
-    task, goal = all_goals({"task": "reach"})
+    task, goal = all_goals(sims.make_task("reach"))
     assert goal.key == task.goal == ANY
     with pytest.raises(NotRead):
         single_goal(task, "open the drawer")

@@ -20,6 +20,7 @@ from reward_models.base import RewardOutput
 from robo_rl.cli import main
 from robo_rl.commands.train import parse_train
 from robo_rl.config.presets import with_presets
+from robo_rl.config.resolve import resolve
 from robo_rl.config.train_config import TrainConfig
 from robo_rl.datasets.demonstrations import read_demonstrations
 from robo_rl.goals.reading import formula_goal
@@ -30,7 +31,7 @@ from robo_rl.learners.ensemble_sac import likelihood
 from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.learners.training_loop import learn
 from robo_rl.runs.run_dir import RunDir
-from robo_rl.training.train import judged_task, pre_run_advice, training_env
+from robo_rl.training.train import pre_run_advice, training_env
 from sims.envs.demonstrations import DemoConfig, write_demos
 
 ROWS = 4
@@ -501,5 +502,5 @@ def test_who_is_to_carry_and_let_go_is_told_what_that_is_learned_from(
     typed: list[str], advised: bool
 ) -> None:
     """But where nobody could show it."""
-    config = with_presets(TrainConfig(**parse_train(typed).config_values))
-    assert ("--demos 50" in pre_run_advice(config, *judged_task(config))) is advised
+    resolved = resolve(TrainConfig(**parse_train(typed).config_values))
+    assert ("--demos 50" in pre_run_advice(resolved)) is advised

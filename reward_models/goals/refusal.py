@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 CODES = ("unknown_word", "unknown_object", "ambiguous", "unsupported", "no_goal")
 
@@ -16,3 +17,7 @@ class Refusal(ValueError):
         said = why if why.endswith("?") else f"{why}."
         super().__init__(f"{said} Known: {known}" if known else said)
         self.code, self.why, self.known, self.among = code, why, known, tuple(among)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process: what it was made of, not the text that it shows."""
+        return Refusal, (self.code, self.why, self.known, self.among)

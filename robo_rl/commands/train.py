@@ -15,6 +15,7 @@ from real_robot.policy.bundle import POLICY
 from robo_rl.commands.options import Json, UnreadOptions
 from robo_rl.commands.reading_offers import with_reading_offers
 from robo_rl.config.presets import preset
+from robo_rl.config.resolve import resolve
 from robo_rl.config.train_config import (
     CommonOptions,
     FurtherOptions,
@@ -23,6 +24,7 @@ from robo_rl.config.train_config import (
     from_json,
     resumed_config,
 )
+from robo_rl.goals.reading import StatedGoal
 from robo_rl.goals.task_lookup import task_for
 from robo_rl.learners import LEARNERS, EnsembleConfig, LearnerConfig, PPOConfig
 from robo_rl.rewards import RewardConfig, reward_type
@@ -58,12 +60,12 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _train(argv: Sequence[str]) -> int:
-    command = parse_train(argv)
+    command, stated = _parsed(argv)
     console = Console(stderr=True)
     if command.goal in argv and command.task not in argv:  # nobody said which
         console.print(f"task: {command.task}")
     if command.resume is None:
-        config = TrainConfig(**command.config_values)
+        config = resolve(TrainConfig(**command.config_values), stated)
     else:
         config = resumed_config(command.resume, _stored(command.resume), command.config_values)
     from robo_rl.evaluation.evaluate import summary_line
@@ -84,9 +86,14 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     """The train command's options. `--learner`, or what a goal is learned by soonest, decides which
     `--tuning` there is, `--reward` which settings under its name; the task may have defaults of its
     own; of a run that goes on, what it began with is the default."""
-    args = list(argv)
+    return _parsed(argv)[0]
+
+
+def _parsed(argv: Sequence[str]) -> tuple[TrainCommand, StatedGoal | None]:
+    """The options, and their goal where the defaults hang on it."""
+    args, stated = list(argv), None
     if resumed := option_in(args, "--resume"):
-        return _parse(args, _stored(Path(resumed)))
+        return _parse(args, _stored(Path(resumed))), None
     learner = option_in(args, "--learner") or None
     demos = option_in(args, "--demos") or option_in(args, "--tuning.demos")
     shown = EnsembleConfig(demos=demos) if demos else None  # whoever is shown something
@@ -103,13 +110,14 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         asked = TrainConfig(
             reward=reward, eval_points=parsed.further.eval_points, tuning=shown, **goal
         )
-        begin = preset(parsed.task, learner, asked)
+        stated = StatedGoal.of({**vars(asked), "task": parsed.task})
+        begin = preset(parsed.task, learner, asked, stated=stated)
     _check_fitting(args, begin.learner)
     parsed = _parse(args, begin)
     labels = [arg for arg in args if arg.startswith("--labels")]
     if labels and not getattr(parsed.scoring, "distill", False):
         raise ValueError(f"{labels[0]} applies to distilled scorers: give --clip.distill too")
-    return parsed
+    return parsed, stated
 
 
 def _task_of_sentence(parsed: TrainCommand) -> str:

@@ -12,11 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reward_models.base import TaskCard, from_dict
 from reward_models.goals.duration import achieved_by
-from reward_models.goals.formula import Atom, Formula, atoms, check, parse, parts_of
+from reward_models.goals.formula import Atom, Formula, atoms, parts_of
 from robo_rl.config.train_config import CHECKPOINT_EVERY, ENV_STEPS, SettledConfig, TrainConfig
-from robo_rl.goals.reading import read_goal, task_of_config
+from robo_rl.goals.reading import ReadGoal, StatedGoal, read_goal
 from robo_rl.learners import LEARNERS, EnsembleConfig, LearnerConfig, PPOConfig
 from robo_rl.rewards import check_settings
 from sims.external.gymnasium_env import PREFIX
@@ -201,13 +200,26 @@ EFFORTS: dict[str, Preset] = {
 
 
 def preset(
-    task: str, learner: str | None = None, base: TrainConfig | None = None, goal: str = ""
+    task: str,
+    learner: str | None = None,
+    base: TrainConfig | None = None,
+    goal: str = "",
+    stated: StatedGoal | None = None,
 ) -> SettledConfig:
-    """``base`` (the defaults) with what ``task`` needs for ``goal``, tuned for ``learner``; None:
-    the one that the goal is learned by soonest.
+    """Returns ``base`` with what ``task`` needs for ``goal``.
 
-    ``goal`` is a sentence or a key; empty: that of ``base``. Where ``base`` and the preset differ,
-    the preset's value is taken; ``with_presets`` takes the other's.
+    Where ``base`` and the preset differ, the preset's value is taken; ``with_presets`` takes the
+    other's.
+
+    Args:
+        task: name of a task.
+        learner: the learner to tune for; None: the one that the goal is learned by soonest.
+        base: the config to start from; None: the defaults.
+        goal: a sentence or a key; empty: that of ``base``.
+        stated: that goal, if it has been read already.
+
+    Raises:
+        ValueError: the learner is unknown.
     """
     if learner not in (None, *LEARNERS):
         raise unknown_name_error(f"unknown learner {learner!r}", learner, LEARNERS)
@@ -224,7 +236,8 @@ def preset(
         "reward": "offline" if told else "clip",
     }
     reward = base.reward or open_["reward"]
-    found, parts = _fitting_preset(replace(base, task=task, goal=goal, reward=reward))
+    asked = {**vars(base), "task": task, "goal": goal}
+    found, parts = _fitting_preset(stated or StatedGoal.of(asked), reward)
     demos = getattr(base.tuning, "demos", "")
     learner = learner or ("ensemble" if demos else found.learner_of(reward))
     run = found.run_of(learner, bool(demos))
@@ -237,28 +250,30 @@ def preset(
     return SettledConfig(**open_ | given | run | named)
 
 
-def with_presets(config: TrainConfig) -> SettledConfig:
-    """``config`` with what its task needs wherever it is None."""
+def with_presets(config: TrainConfig, stated: StatedGoal | None = None) -> SettledConfig:
+    """Returns ``config`` with what its task needs wherever it is None; ``stated`` is its goal, if
+    that has been read already."""
     if not isinstance(config, SettledConfig):
         asked = {name: value for name, value in vars(config).items() if value is not None}
-        config = replace(preset(config.task, config.learner, config), **asked)
+        config = replace(preset(config.task, config.learner, config, stated=stated), **asked)
     if config.scoring is None:
         config = replace(config, scoring=check_settings(config.reward, None))
     return config
 
 
-def _fitting_preset(config: TrainConfig) -> tuple[Preset, Callable[[str], int] | None]:
+def _fitting_preset(stated: StatedGoal, reward: str) -> tuple[Preset, Callable[[str], int] | None]:
     """The preset of what is wanted; of what has none of its own that of its hardest part, and how
     many steps all take of a learner."""
-    if of_goal := _of_goal(config):
+    if of_goal := _of_goal(stated):
         return of_goal, None
-    own = PRESETS.get(config.task)
-    if own is not None and config.reward == "offline" and not own.of_programs:
+    own = PRESETS.get(stated.task)
+    if own is not None and reward == "offline" and not own.of_programs:
         own = None
-    wanted, card = _wanted(config, listed=own is None and config.reward == "offline")
-    if wanted is None:
+    goal = _without_preset(stated, listed=own is None and reward == "offline")
+    if goal is None or goal.formula is None:
         return own or Preset({}), None
-    by = {atom: achieved_by(atom, card) for atom in atoms(wanted)}
+    wanted = goal.formula
+    by = {atom: achieved_by(atom, goal.card) for atom in atoms(wanted)}
 
     def steps(learner: str) -> int:
         """Each part of a sequence takes as long to learn as a goal of its own."""
@@ -271,33 +286,24 @@ def _fitting_preset(config: TrainConfig) -> tuple[Preset, Callable[[str], int] |
     return EFFORTS[max(by.values(), key=[*EFFORTS].index)], steps
 
 
-def _wanted(config: TrainConfig, listed: bool) -> tuple[Formula, TaskCard] | tuple[None, None]:
-    """What is wanted, with the card, where that is no goal of the task's own, or is ``listed``."""
-    if config.task.startswith(PREFIX) or not (config.formula or config.goal or listed):
-        return None, None
-    made = task_of_config(vars(config))
-    if config.formula:
-        wanted, card = parse(config.formula), from_dict(made.card())
-        check(wanted, card)
-        return wanted, card
-    read = read_goal(made, config.goal or next(iter(made.goals())))
-    own = read.key and not listed
-    return (None, None) if own or read.formula is None else (read.formula, read.card)
+def _without_preset(stated: StatedGoal, listed: bool) -> ReadGoal | None:
+    """The goal, where it is no goal of the task's own, or also if it is, where it is ``listed``."""
+    if stated.task.startswith(PREFIX) or not (stated.formula or stated.goal or listed):
+        return None
+    return None if stated.read.key and not listed else stated.read
 
 
-def _of_goal(config: TrainConfig) -> Preset | None:
+def _of_goal(stated: StatedGoal) -> Preset | None:
     """The entry of a listed goal, which is also that of one that is the same but for its
     numbers."""
-    if not any(name.startswith(f"{config.task} ") for name in PRESETS):
+    if not any(name.startswith(f"{stated.task} ") for name in PRESETS):
         return None  # saves reading the sentence
-    made = task_of_config(vars(config))
-    own = {key: read_goal(made, key).formula for key in made.goals()}
-    if config.formula or config.goal:
-        formula = parse(config.formula) if config.formula else read_goal(made, config.goal).formula
-        key = next((key for key, of in own.items() if _numberless(of) == _numberless(formula)), "")
-    else:
-        key = next(iter(own))
-    return PRESETS.get(f"{config.task} {key}")
+    task, goal = stated.plain_task, stated.read
+    key = goal.key
+    if goal.formula is not None and not key:
+        known = ((own, read_goal(task, own).formula) for own in task.goals())
+        key = next((own for own, of in known if _numberless(of) == _numberless(goal.formula)), "")
+    return PRESETS.get(f"{stated.task} {key}")
 
 
 def _numberless(formula: Formula | None) -> Formula | None:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import sims
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals import FormulaError, Refusal, fill, parse, read
 from reward_models.goals.captions import Plan, stages, visible_in_frame
-from reward_models.goals.formula import Formula, atoms
+from reward_models.goals.formula import Formula, atoms, check
 from reward_models.goals.margins import NoMargin
 from reward_models.goals.predicates import role
 from reward_models.goals.text import to_sentence
@@ -114,6 +115,49 @@ class ReadGoal:
         return f"no ground truth for this sentence; known: {known}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class StatedGoal:
+    """The goal that a config states; its sentence is read when first needed, and only once."""
+
+    task: str
+    goal: str = ""  # a sentence, a key or ``any``; empty: the task's first goal, or ``formula``
+    formula: str = ""
+    robot: str = ""
+    things: str = ""
+    scene: str = ""
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> StatedGoal:
+        """The goal that ``config``, a run's or a command's options by name, states."""
+        return cls(**{f.name: config[f.name] for f in fields(cls) if config.get(f.name)})
+
+    @cached_property
+    def plain_task(self) -> Task[Any]:
+        """The task with its arm and things, before this goal is put to it."""
+        return task_of_config(vars(self))
+
+    @cached_property
+    def read(self) -> ReadGoal:
+        """The goal as read. FormulaError where a formula means nothing on the task."""
+        task = self.plain_task
+        if not (self.formula or self.goal == ANY):
+            return read_goal(task, self.goal or next(iter(task.goals())))
+        card = from_dict(task.card())
+        if self.goal == ANY:
+            return ReadGoal(ALL, None, None, ANY, card)
+        formula = parse(self.formula)
+        check(formula, card)
+        return ReadGoal(self.formula, formula, None, "", card)
+
+    @cached_property
+    def judged(self) -> tuple[Task[Any], ReadGoal]:
+        """The task with the goal's success judge if there is one, and the goal with its key."""
+        if self.goal == ANY:
+            return all_goals(self.plain_task)
+        put = with_formula if self.formula else with_judge
+        return put(self.plain_task, self.read)
+
+
 def read_goal(task: Task[Any], text: str) -> ReadGoal:
     """``text`` against a task: a sentence, or the key of one of its goals."""
     card = from_dict(task.card())
@@ -132,13 +176,13 @@ def read_goal(task: Task[Any], text: str) -> ReadGoal:
 
 def formula_goal(task: Task[Any], text: str) -> tuple[GoalTask, ReadGoal]:
     """The task with a goal that was written as a formula; FormulaError where it means nothing."""
-    return _as_formula(task, parse(text), text)
+    return with_formula(task, ReadGoal(text, parse(text), None, "", from_dict(task.card())))
 
 
-def all_goals(config: Mapping[str, Any]) -> tuple[MultiGoalTask, ReadGoal]:
-    """The task that a config means with all its goals, one an episode."""
-    task = MultiGoalTask(inner=task_of_config(config))
-    return task, ReadGoal(ALL, None, None, ANY, from_dict(task.card()))
+def all_goals(task: Task[Any]) -> tuple[MultiGoalTask, ReadGoal]:
+    """The task with all its goals, one an episode; ValueError where it has but one."""
+    made = MultiGoalTask(inner=task)
+    return made, ReadGoal(ALL, None, None, ANY, from_dict(made.card()))
 
 
 def single_goal(task: Task[Any], text: str) -> MultiGoalTask:
@@ -168,16 +212,20 @@ def demonstrated_task(config: Mapping[str, Any], text: str) -> Task[Any]:
 
 
 def judged_goal(task: Task[Any], text: str) -> tuple[Task[Any], ReadGoal]:
-    """The task with the ground truth of a sentence, and the sentence as read.
+    """``with_judge`` of the sentence or key ``text``."""
+    return with_judge(task, read_goal(task, text))
+
+
+def with_judge(task: Task[Any], goal: ReadGoal) -> tuple[Task[Any], ReadGoal]:
+    """The task with the ground truth of a goal that was read on it, and the goal with its key.
 
     That is the task's own goal which means the same; else what the sentence was read as, with an
     account of it where the task's signals measure how far that is; else there is none.
     """
-    goal = read_goal(task, text)
     if goal.key or goal.formula is None:
         return replace(task, goal=goal.key or task.goal), goal
     try:
-        return _as_formula(task, goal.formula, goal.text)
+        return with_formula(task, goal)
     except NoMargin:  # success can be told, and how far it is cannot
         made = with_formula_goal(task, goal.formula)
         return made, replace(goal, key=made.goal)
@@ -201,9 +249,15 @@ def _offer(formula: Formula, card: TaskCard) -> Offer:
     return Offer(understood, "--formula", str(formula))
 
 
-def _as_formula(task: Task[Any], said: Formula, text: str) -> tuple[GoalTask, ReadGoal]:
-    made = make_goal_task(task, said)
-    return made, ReadGoal(text, made.wanted, None, made.goal, from_dict(made.card()))
+def with_formula(task: Task[Any], goal: ReadGoal) -> tuple[GoalTask, ReadGoal]:
+    """The task with a goal's formula to be judged by, and the goal with every number in place.
+
+    NoMargin where the task's signals do not measure how far the goal is, FormulaError where it
+    means nothing.
+    """
+    assert goal.formula is not None
+    made = make_goal_task(task, goal.formula)
+    return made, ReadGoal(goal.text, made.wanted, None, made.goal, from_dict(made.card()))
 
 
 def _read(text: str, card: TaskCard) -> tuple[Formula | None, Refusal | None]:

@@ -227,8 +227,9 @@ def write_failure_video(
 
 def subject_of_run(path: Path) -> Subject:
     """What a finished run was rewarded by; ValueError where its reward cannot be judged."""
+    from robo_rl.config.resolve import resolve
     from robo_rl.config.train_config import SettledConfig, from_json
-    from robo_rl.training.train import judged_task, reward_name
+    from robo_rl.training.train import reward_name
 
     run = RunDir.open(path)
     _ = run.judged  # ValueError before it has been
@@ -236,8 +237,8 @@ def subject_of_run(path: Path) -> Subject:
         raise ValueError(f"{path}: task {run.config['task']} has no success judge")
     if run.config.get("learner") == "clone":
         raise ValueError(f"{path} is a behaviour-cloning run and has no reward")
-    config = from_json(SettledConfig, run.config)
-    task, goal = judged_task(config)
+    resolved = resolve(from_json(SettledConfig, run.config))
+    config, task = resolved.config, resolved.task
 
     def restore(model: RewardModel) -> None:
         from robo_rl.learners.checkpoint import Stateful
@@ -248,7 +249,7 @@ def subject_of_run(path: Path) -> Subject:
 
     return Subject(
         task,
-        goal,
+        resolved.goal,
         {config.reward: config.scoring},
         {config.reward: reward_name(config, path)},
         config.tuning.gamma(task.control_dt),

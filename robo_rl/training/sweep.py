@@ -15,6 +15,7 @@ import math
 import re
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
+from robo_rl.config.resolve import ResolvedRun, resolve
 from robo_rl.config.train_config import SettledConfig, TrainConfig, from_json, resumed_config
 from robo_rl.evaluation.evaluate import Evaluation
 from robo_rl.runs.errors import is_user_error
@@ -86,7 +88,8 @@ def sweep(
     folder.mkdir(parents=True, exist_ok=True)
     failed: list[str] = []
     try:
-        for number, (key, error) in enumerate(_trained_runs(missing, jobs, console), 1):
+        asked = _with_goals_read(settings, missing)
+        for number, (key, error) in enumerate(_trained_runs(asked, jobs, console), 1):
             if error:
                 failed.append(f"{configs[key].name}: {error}")
             say(
@@ -123,8 +126,30 @@ def _is_unfinished(config: TrainConfig) -> bool:
     return resumed_config(path, stored, vars(config)) != stored or not RunDir(path).finished
 
 
+def _is_begun(config: TrainConfig) -> bool:
+    return (config.runs / config.name / "config.json").exists()
+
+
+def _with_goals_read(
+    settings: Mapping[str, TrainConfig], missing: Mapping[tuple[str, int], TrainConfig]
+) -> dict[tuple[str, int], TrainConfig | ResolvedRun]:
+    """The runs to make: of those to begin, the goal of their setting is read once for all seeds.
+
+    What cannot be read is left as it is asked for, so that its own runs fail.
+    """
+    found: dict[tuple[str, int], TrainConfig | ResolvedRun] = dict(missing)
+    for name, setting in settings.items():
+        new = {key: c for key, c in missing.items() if key[0] == name and not _is_begun(c)}
+        with suppress(ValueError):
+            resolved = resolve(setting) if new else None
+            for key, config in new.items():
+                place = {"seed": config.seed, "runs": config.runs, "name": config.name}
+                found[key] = resolved.with_config(**place)
+    return found
+
+
 def _trained_runs(
-    configs: Mapping[tuple[str, int], TrainConfig], jobs: int, console: Console | None
+    configs: Mapping[tuple[str, int], TrainConfig | ResolvedRun], jobs: int, console: Console | None
 ) -> Iterator[tuple[tuple[str, int], str]]:
     """The keys of runs as they end, and why one failed; "" where it did not."""
     if jobs > 1:
@@ -142,15 +167,15 @@ def _trained_runs(
         yield key, _train_run(config, console)
 
 
-def _train_run(config: TrainConfig, console: Console | None = None) -> str:
+def _train_run(asked: TrainConfig | ResolvedRun, console: Console | None = None) -> str:
     from robo_rl.training.train import train
 
+    config = asked.config if isinstance(asked, ResolvedRun) else asked
     path = config.runs / config.name
     trace = path.with_name(f"{path.name}.traceback.txt")
     trace.unlink(missing_ok=True)
     try:
-        begun = (path / "config.json").exists()
-        train(config, resume=path if begun else None, console=console)
+        train(asked, resume=path if _is_begun(config) else None, console=console)
     except Exception as error:  # the others shall be made all the same
         if not is_user_error(error):
             atomic_write(trace, traceback.format_exc().encode())

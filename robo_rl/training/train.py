@@ -23,22 +23,16 @@ from reward_models.goals.duration import achieved_by
 from reward_models.goals.formula import atoms, parts_of
 from reward_models.goals.margins import NoMargin
 from robo_rl.bundles.export import check, deterministic_actor, export, export_policy, to_onnx
-from robo_rl.config.presets import with_presets
+from robo_rl.config.resolve import ResolvedRun, resolve
 from robo_rl.config.train_config import SettledConfig, TrainConfig, from_json, resumed_config
 from robo_rl.evaluation.baselines import measure_baselines
 from robo_rl.evaluation.evaluate import EVAL_SEEDS, Evaluation, evaluate, randomization_of, record
 from robo_rl.evaluation.reward_tables import overoptimised
 from robo_rl.evaluation.rollout_video import recording_reward, write_rollout_video
+from robo_rl.goals.external_task import ExternalTask
 from robo_rl.goals.feasibility import check_feasible
-from robo_rl.goals.goal_task import GoalTask, observes_automaton, training_task
-from robo_rl.goals.reading import (
-    ReadGoal,
-    all_goals,
-    formula_goal,
-    judged_goal,
-    read_goal,
-    task_of_config,
-)
+from robo_rl.goals.goal_task import GoalTask, training_task
+from robo_rl.goals.reading import ReadGoal, read_goal
 from robo_rl.learners import IQLConfig, OffPolicyConfig
 from robo_rl.learners.fit import FitResult, check_device, fit
 from robo_rl.learners.hooks import Hook
@@ -68,10 +62,9 @@ from robo_rl.training.periodic_eval import (
 from robo_rl.training.report import write_report
 from robo_rl.training.trained import Trained
 from robo_rl.vision.distilled_scene import describe, write_card
-from sims.core.multi_goal import ANY, MultiGoalTask
+from sims.core.multi_goal import MultiGoalTask
 from sims.core.task import Task
 from sims.envs.batch_env import BatchEnv
-from sims.external.gymnasium_env import PREFIX
 from sims.randomization.domain_randomization import (
     Randomize,
     RandomizedEnv,
@@ -83,29 +76,27 @@ from sims.tasks.scene.mjcf import scene_label
 SHOWN = 6  # episodes in the video
 PROGRAM = "reward.py"  # a reward program's text inside its run
 BOARD = "tensorboard"  # folder of a run
-OF_EACH = ("clip", "task", "sparse", "constant")  # rewards that there are of several goals at once
 CHECKED_STEPS = 64  # of a foreign env, whose observations its policy's graph is checked on
 
 
 def train(
-    config: TrainConfig | None = None, *, resume: Path | None = None, console: Console | None = None
+    config: TrainConfig | ResolvedRun | None = None,
+    *,
+    resume: Path | None = None,
+    console: Console | None = None,
 ) -> Trained:
     """Trains, evaluates, reports and exports.
 
     ``resume`` continues the run in that folder: as it began without a ``config``, else with what
     the config changes and may (``env_steps``: a run goes on for more).
     """
-    if resume is None:
-        config = with_presets(config or TrainConfig())
-    else:
-        stored = from_json(SettledConfig, RunDir.open(resume).config)
-        config = resumed_config(resume, stored, vars(config) if config else {})
+    resolved = config if isinstance(config, ResolvedRun) else _resolved(config, resume)
+    config, task, goal, judged = resolved.config, resolved.task, resolved.goal, resolved.judged
     check_device(config.device)
-    if config.task.startswith(PREFIX):
+    if isinstance(task, ExternalTask):
         return _train_gymnasium(config, resume, console)
     threads = set_threads()
     set_threads(threads, learning=threads)  # no simulation beside it: the networks get every core
-    task, goal = judged_task(config)
     if config.async_scoring:
         check_async_scoring(config, goal)
     for option in ("stop_at", "stop_overoptimised"):
@@ -115,9 +106,8 @@ def train(
     say = console.print if console else lambda *_: None
     read = f" = {escape(str(goal.formula))}" if goal.formula is not None else ""
     say(f"goal: [bold]{escape(goal.text)}[/bold]{read}; {goal.truth}")
-    if advised := pre_run_advice(config, task, goal):
+    if advised := pre_run_advice(resolved):
         say(advised)
-    judged = bool(goal.key)  # else the task's first goal is not what anybody asked for
     path = resume or run_path(config, goal)
     if resume is None:
         RunDir.check_free(path)
@@ -148,7 +138,7 @@ def train(
             )
             say(f"what learns nothing reaches: {baselines.line()}")
             timer.end_phase("floors")
-    recipe = async_scoring_recipe(config, path, made) if config.async_scoring else None
+    recipe = async_scoring_recipe(resolved, path, made) if config.async_scoring else None
     labels = OnPolicyLabels(config, made.scene, data_env) if made.scene is not None else None
     hooks: list[Hook] = [hook for hook in (labels, made.asks) if hook is not None]
     set_threads(threads)
@@ -234,6 +224,14 @@ def train(
         run.finish(result)
         write_report(run)
         return Trained(run, fitted, best, evaluation, bundle, timer.seconds)
+
+
+def _resolved(config: TrainConfig | None, resume: Path | None) -> ResolvedRun:
+    """What is to be trained, of a new run, or of one that is resumed with ``config``'s changes."""
+    if resume is None:
+        return resolve(config or TrainConfig())
+    stored = from_json(SettledConfig, RunDir.open(resume).config)
+    return resolve(resumed_config(resume, stored, vars(config) if config else {}))
 
 
 def _train_gymnasium(
@@ -392,43 +390,21 @@ def check_async_scoring(config: SettledConfig, goal: ReadGoal) -> None:
             raise ValueError(f"--async-scoring: {why}")
 
 
-def async_scoring_recipe(config: SettledConfig, path: Path, made: BuiltReward) -> Recipe:
+def async_scoring_recipe(resolved: ResolvedRun, path: Path, made: BuiltReward) -> Recipe:
     """What a process of its own makes the reward of the run in ``path`` of."""
+    config = resolved.config
     kept = made.program is not None and config.reward.startswith(CODE)  # whatever becomes of a file
     name = f"{CODE}{(path / PROGRAM).resolve()}" if kept else config.reward
-    return partial(_async_reward, config, name)
+    return partial(_async_reward, resolved, name)
 
 
-def _async_reward(config: SettledConfig, name: str) -> tuple[RewardModel, BatchEnv]:
+def _async_reward(resolved: ResolvedRun, name: str) -> tuple[RewardModel, BatchEnv]:
     """The reward of a run, and an env that its frames are drawn in; in the judge's process."""
-    task, goal = judged_task(config)
-    env = BatchEnv(task, 128, seed=config.seed + 1, num_threads=1)
-    made = make_reward(name, goal, env, config.scoring)
+    config = resolved.config
+    env = BatchEnv(resolved.task, 128, seed=config.seed + 1, num_threads=1)
+    made = make_reward(name, resolved.goal, env, config.scoring)
     assert made.model is not None  # or nobody would have asked for it
     return made.model, env
-
-
-def judged_task(config: SettledConfig) -> tuple[Task[Any], ReadGoal]:
-    """The task with the sentence's ground truth, if it has one, as the policy observes it, and the
-    sentence as read."""
-    if config.goal == ANY:
-        if config.reward not in OF_EACH:
-            raise ValueError(
-                f"--goal {ANY} changes the goal every episode, --reward {config.reward} has one: "
-                f"give --reward {', '.join(OF_EACH[:-1])} or {OF_EACH[-1]}"
-            )
-        return all_goals(vars(config))
-    task = task_of_config(vars(config))
-    if config.formula:
-        return formula_goal(task, config.formula)
-    sentence = config.goal or next(iter(task.goals().values())).sentence
-    if config.reward == "task":  # it is of the task's own goals
-        goal = read_goal(task, sentence)
-        return replace(task, goal=goal.key or task.goal), goal
-    task, goal = judged_goal(task, sentence)
-    if isinstance(task, GoalTask) and not observes_automaton(vars(config)):
-        task = task.inner
-    return task, goal
 
 
 def reward_name(config: SettledConfig, resume: Path | None) -> str:
@@ -516,8 +492,9 @@ class _PhaseTimer:
         return {name: round(value, 1) for name, value in self.seconds.items()}
 
 
-def pre_run_advice(config: SettledConfig, task: Task[Any], goal: ReadGoal) -> str:
+def pre_run_advice(resolved: ResolvedRun) -> str:
     """What somebody should know before minutes pass; "" where there is nothing."""
+    config, task, goal = resolved.config, resolved.task, resolved.goal
     helped = any(getattr(config.tuning, by, None) for by in ("demos", "base", "interventions"))
     if helped or goal.formula is None or not task.solved:
         return ""

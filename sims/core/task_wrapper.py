@@ -28,6 +28,10 @@ class TaskWrapper(Task[Any]):
         for name in ("control_dt", "episode_s", "stage", "persistent"):
             object.__setattr__(self, name, getattr(self.inner, name))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns the fields alone, for another process: what was compiled stays in this one."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
     @property
     def unwrapped(self) -> Task[Any]:
         return self.inner.unwrapped

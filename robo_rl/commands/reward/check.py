@@ -13,7 +13,7 @@ import tyro
 from reward_models.base import TaskCard, from_dict
 from reward_models.programs import Diagnostic, Program, Refused, errors, explain, load
 from robo_rl.commands.options import Json, SceneOptions
-from robo_rl.goals.reading import NotRead, read_goal, task_of_config
+from robo_rl.goals.reading import known_goal, task_of_config
 from robo_rl.reward_analysis.screening import screen_program
 from robo_rl.runtime.sandbox import Job, preflight
 from sims.core.task import Task
@@ -73,15 +73,9 @@ def main(argv: Sequence[str]) -> int:
 
 def _task(command: CheckCommand) -> Task[Any]:
     """The task, with the ground truth of the goal if one is given; ValueError if it has none."""
-    task = task_of_config(vars(command))
     if not command.goal:
-        return task
-    goal = read_goal(task, command.goal)
-    if not goal.key:
-        if goal.refusal:
-            raise NotRead(goal)
-        raise ValueError(f"screening needs a success judge: {goal.truth}")
-    return task_of_config(vars(command), goal=goal.key)
+        return task_of_config(vars(command))
+    return known_goal(vars(command), command.goal)[0]
 
 
 def _read(path: Path, card: TaskCard) -> _CheckedFile:

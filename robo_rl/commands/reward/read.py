@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import tyro
 
 from robo_rl.commands.options import Json, SceneOptions
-from robo_rl.goals.reading import NotRead, judged_goal, read_goal, task_of_config
+from robo_rl.goals.reading import NotRead, read_goal, task_of_config, with_judge
 from robo_rl.goals.task_lookup import task_for
 from robo_rl.rewards.clip import captions_of, describe_captions
 
@@ -31,7 +31,8 @@ def main(argv: Sequence[str]) -> int:
         found = task_for(command.text, own=own, typed="--task {task}")
         command = replace(command, task=found or "reach")
     task = task_of_config(vars(command))
-    goal, (_, judged) = read_goal(task, command.text), judged_goal(task, command.text)
+    goal = read_goal(task, command.text)
+    _, judged = with_judge(task, goal)
     if goal.formula is None:
         raise NotRead(goal)
     steps: list[list[str]] | None = None

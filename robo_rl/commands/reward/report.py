@@ -16,6 +16,7 @@ from rich.table import Table as Printed
 from reward_models.vision.config import NumberFormat
 from robo_rl.commands.options import Json, SceneOptions
 from robo_rl.evaluation.reward_tables import figures_text
+from sims.core.multi_goal import ANY
 
 if TYPE_CHECKING:
     from robo_rl.reward_analysis.report import Subject
@@ -100,7 +101,7 @@ def _rewards(command: RewardReportCommand) -> int:
 
 def _subject(command: RewardReportCommand) -> tuple[Path | None, Subject]:
     """(the run that is judged, if it is one; what is judged)."""
-    from robo_rl.goals.reading import NotRead, judged_goal, task_of_config
+    from robo_rl.goals.reading import NotRead, StatedGoal
     from robo_rl.learners import PPOConfig
     from robo_rl.reward_analysis.report import Subject, subject_of_run
     from robo_rl.rewards import reward_type
@@ -116,8 +117,9 @@ def _subject(command: RewardReportCommand) -> tuple[Path | None, Subject]:
             names[number], options = _scorer(Path(name), options)
     for name in names:
         reward_type(name)
-    plain = task_of_config(options)
-    task, goal = judged_goal(plain, options["goal"] or next(iter(plain.goals())))
+    task, goal = StatedGoal.of(options).judged
+    if goal.key == ANY:
+        raise ValueError(f"a reward is compared with one goal's judge, got --goal {ANY}")
     if not goal.key:
         raise NotRead(goal) if goal.refusal else ValueError(goal.truth)
     settings = {name: _settings(reward_type(name).settings, command) for name in names}
