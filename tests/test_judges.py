@@ -308,6 +308,24 @@ def test_questions_are_made_as_they_are_needed_and_an_error_ends_them() -> None:
     assert sorted(n for n, _ in ask_in_parallel(lambda n: n, range(50), 7)) == list(range(50))
 
 
+def test_ctrl_c_does_not_wait_for_requests_under_way() -> None:
+    """An executor of concurrent.futures would: it joins its threads when the program ends."""
+    program = (
+        "import time\n"
+        "from reward_models.remote.thread_pool import ask_in_parallel\n"
+        "print('ready', flush=True)\n"
+        "next(ask_in_parallel(lambda number: time.sleep(60), range(9), 3))\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    with child:
+        assert child.stdout is not None and child.stdout.readline() == b"ready\n"
+        time.sleep(0.5)
+        child.send_signal(signal.SIGINT)
+        assert child.wait(30) != 0
+
+
 # What is kept.
 def test_nothing_is_asked_twice_and_a_cassette_has_it_all(tmp_path: Path) -> None:
     one, two = film(0.1, 0.2), film(0.1, 0.7)

@@ -1,4 +1,8 @@
-"""Several questions at once: a few threads that wait for a wire, and a queue that does not grow."""
+"""Several requests at once: a few threads that wait for a server, and a queue that does not grow.
+
+Not an executor of ``concurrent.futures``: it joins its threads when the program ends, so Ctrl-C
+would wait for every request under way.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ def ask_in_parallel(
     """(question, answer) as answers come, at most ``at_once`` under way.
 
     An error of one is raised after what the others under way came to; what had not begun is not
-    asked. The threads are daemons: Ctrl-C waits for none of them.
+    asked. Ctrl-C waits for none of them.
     """
     todo: queue.Queue[Any] = queue.Queue()
     done: queue.Queue[tuple[Q, Any, Exception | None]] = queue.Queue()

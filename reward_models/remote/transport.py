@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import email.utils
 import os
-import random
 import threading
 import time
 import urllib.parse
@@ -22,10 +21,6 @@ from typing import Any, TypeVar
 from reward_models.remote.cassette import Message, ModelReply, Transport
 
 T = TypeVar("T")
-
-JITTER = (
-    0.5  # a pause is up to this share shorter or longer: many who wait do not come back at once
-)
 
 
 class ModelError(RuntimeError):
@@ -80,19 +75,41 @@ def public_url(url: str) -> str:
 
 
 def with_retries(attempt: Callable[[], T], e: Endpoint) -> T:
-    """What ``attempt`` answers, which may raise RetryableError; ModelError after the last one."""
-    for number in range(1, e.attempts + 1):
-        try:
-            return attempt()
-        except RetryableError as error:
-            why = f"{e.model} did not answer: {error} (attempt {number})"
-            if number == e.attempts:
-                raise ModelError(why) from None
-            if error.after is not None and error.after > e.longest:
-                raise ModelError(f"{why}; the server asks to wait {error.after:.0f} s") from None
-            pause = e.wait * 2 ** (number - 1) * random.uniform(1 - JITTER, 1 + JITTER)
-            time.sleep(pause if error.after is None else error.after + pause * JITTER)
-    raise ModelError(f"{e.model} gave no answer in {e.attempts} attempts")
+    """Repeats an attempt while that may help, with a growing pause or the one that the server asks
+    for. Not the client library's own retries: those are not counted by a budget.
+
+    Args:
+        attempt: Makes one attempt; it may raise ``RetryableError``.
+        e: The endpoint, with the number of attempts and the pauses in s.
+
+    Returns:
+        What the first attempt that succeeds returns.
+
+    Raises:
+        ModelError: The last attempt failed, or the server asks to wait longer than ``e.longest``.
+    """
+    import tenacity  # here: no command without a model needs it, and it takes 0.1 s
+
+    backoff = tenacity.wait_exponential_jitter(e.wait, jitter=e.wait)
+    retrying = tenacity.Retrying(
+        stop=tenacity.stop_after_attempt(e.attempts),
+        wait=lambda state: backoff(state) + _asked_pause(state.outcome.exception()),
+        retry=tenacity.retry_if_exception(
+            lambda error: isinstance(error, RetryableError) and _asked_pause(error) <= e.longest
+        ),
+        reraise=True,
+    )
+    try:
+        return retrying(attempt)
+    except RetryableError as error:
+        asked, number = _asked_pause(error), retrying.statistics["attempt_number"]
+        long = f"; the server asks to wait {asked:.0f} s" if asked > e.longest else ""
+        raise ModelError(f"{e.model} did not answer: {error} (attempt {number}){long}") from None
+
+
+def _asked_pause(error: Any) -> float:
+    """s that the server asks to wait."""
+    return error.after or 0.0
 
 
 def http_error(status: int, retry_after: str | None) -> ModelError:
