@@ -25,6 +25,7 @@ _HOME = {
     "GymnasiumEnv": "sims.external.gymnasium_env",
     "ObsPart": "sims.core.task",
     "Signal": "sims.core.task",
+    "SignalReader": "sims.core.task",
     "StepResult": "sims.core.step_result",
     "Task": "sims.core.task",
     "TaskGoal": "sims.core.task",

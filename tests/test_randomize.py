@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -313,6 +314,9 @@ def test_an_arm_whose_observation_nobody_tells_apart_is_refused() -> None:
     reach = sims.make_task("reach")
 
     class Untold(type(reach)):
+        def obs(self, v: Any) -> dict[str, np.ndarray]:
+            return reach.obs(v)
+
         def obs_parts(self) -> dict[str, tuple[ObsPart, ...]]:
             return {}
 

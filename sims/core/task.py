@@ -12,6 +12,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import mujoco
@@ -48,6 +49,13 @@ class Signal:
     on_robot: bool  # whether the real arm can measure it without perception
 
 
+class SignalReader(NamedTuple, Generic[V]):
+    """A signal with the function that reads it from a task's views."""
+
+    signal: Signal
+    read: Callable[[V], Array]  # (N, *signal.shape)
+
+
 @dataclass(frozen=True)
 class ObsPart:
     """A stretch of an observation's column: ``scale * (plus - minus) + offset``, first ``size``.
@@ -60,6 +68,41 @@ class ObsPart:
     scale: float = 1.0
     minus: str = ""
     offset: float = 0.0
+
+    def value(self, sensed: Mapping[str, Array]) -> Array:
+        """Returns the stretch, (N, size), computed from arrays of ``Task.sensed``."""
+        value = self._difference(sensed)
+        if self.scale != 1.0:
+            value = self.scale * value
+        return value + self.offset if self.offset else value
+
+    def _difference(self, sensed: Mapping[str, Array]) -> Array:
+        """(N, size), ``plus - minus``."""
+        if not self.plus:
+            return np.zeros((len(next(iter(sensed.values()))), self.size))
+        plus = sensed[self.plus][:, : self.size]
+        return plus - sensed[self.minus][:, : self.size] if self.minus else plus
+
+
+class RangePart(ObsPart):
+    """``plus - minus`` as a share of a range: 0 at ``low``, 1 at ``high``.
+
+    It is written down as scale and offset like any part, and computed by subtracting and dividing:
+    a value at the end of its range is then exactly 0 or 1.
+    """
+
+    low: float
+    span: float
+
+    def __init__(self, plus: str, size: int, low: float, high: float, minus: str = ""):
+        span = float(high - low)
+        super().__init__(plus, size, 1 / span, minus, 0.0 - low / span)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "span", span)
+
+    def value(self, sensed: Mapping[str, Array]) -> Array:
+        """Returns the share of the range, (N, size)."""
+        return (self._difference(sensed) - self.low) / self.span
 
 
 @dataclass(frozen=True)
@@ -176,17 +219,45 @@ class Task(ABC, Generic[V]):
     def after_step(self, v: V, ids: Array) -> None:
         """Brings owned arrays of rows ``ids`` (n,), which made a sound step, up to date."""
 
-    @abstractmethod
     def obs(self, v: V) -> dict[str, Array]:
-        """Named columns {name: (N, k)}; the same for every goal."""
+        """Returns the observation's named columns, {name: (N, k)}; the same for every goal.
+
+        They are computed from ``obs_parts``; a task that declares no parts overrides this method.
+        """
+        readers, columns = self._obs_plan
+        sensed = {name: read(v) for name, read in readers.items()}
+        made = {name: [part.value(sensed) for part in parts] for name, parts in columns.items()}
+        return {n: p[0] if len(p) == 1 else np.concatenate(p, axis=1) for n, p in made.items()}
+
+    @cached_property
+    def _obs_plan(
+        self,
+    ) -> tuple[dict[str, Callable[[V], Array]], Mapping[str, tuple[ObsPart, ...]]]:
+        """The reader of each array that ``obs_parts`` names, and the parts of each column."""
+        columns = self.obs_parts()
+        if not columns:
+            raise NotImplementedError(f"task {self.name!r} must define obs_parts or override obs")
+        readers = (*self.signal_readers(), *self.command_readers())
+        read = {reader.signal.name: reader.read for reader in readers}
+        named = {x for parts in columns.values() for p in parts for x in (p.plus, p.minus) if x}
+        if unknown := named - read.keys():
+            raise ValueError(
+                f"obs_parts of task {self.name!r} names {', '.join(sorted(unknown))}, which "
+                f"neither signal_readers nor command_readers reads; available: {', '.join(read)}"
+            )
+        return {name: read[name] for name in named}, columns
 
     def spread_of(self, part: str) -> float | Array:
         """``least_spread`` of one part of ``obs``, or of each of its columns."""
         return self.least_spread
 
-    @abstractmethod
+    def signal_readers(self) -> tuple[SignalReader[V], ...]:
+        """Returns what a reward may read: each signal, with the function that reads it."""
+        return ()
+
     def signals(self, v: V) -> dict[str, Array]:
-        """What a reward may read, {name: (N, ...)}; keys and shapes as in ``card()``."""
+        """Returns what a reward may read, {name: (N, ...)}; keys and shapes as in ``card()``."""
+        return {reader.signal.name: reader.read(v) for reader in self._readers}
 
     @abstractmethod
     def goals(self) -> Mapping[str, TaskGoal[V]]:
@@ -204,9 +275,13 @@ class Task(ABC, Generic[V]):
         """(N,) bool: ends an episode early; never, unless a task says so."""
         return False
 
-    @abstractmethod
     def signal_docs(self) -> tuple[Signal, ...]:
-        """One entry for each key of ``signals``."""
+        """Returns the description of each key of ``signals``, in the same order."""
+        return tuple(reader.signal for reader in self._readers)
+
+    @cached_property
+    def _readers(self) -> tuple[SignalReader[V], ...]:
+        return self.signal_readers()
 
     @abstractmethod
     def entities(self) -> tuple[Entity, ...]:
@@ -215,19 +290,27 @@ class Task(ABC, Generic[V]):
     act_dim: ClassVar[int]
 
     # What everyone else reads.
+    def command_readers(self) -> tuple[SignalReader[V], ...]:
+        """Returns what ``obs_parts`` speaks of beside the signals, or instead of one of the same
+        name: last commands, and measurements that no range cuts off."""
+        return ()
+
     def sensed(self, v: V) -> Mapping[str, Array]:
-        """{name: (N, k)}, what ``obs_parts`` speaks of: signals, and what was last commanded."""
-        return self.signals(v)
+        """Returns what ``obs_parts`` speaks of, {name: (N, k)}: signals and last commands."""
+        return {**self.signals(v), **{r.signal.name: r.read(v) for r in self.command_readers()}}
 
     def sensed_docs(self) -> tuple[Signal, ...]:
-        """What each array of ``sensed`` is."""
-        return self.signal_docs()
+        """Returns the description of each key of ``sensed``."""
+        commands = (reader.signal for reader in self.command_readers())
+        return tuple({doc.name: doc for doc in (*self.signal_docs(), *commands)}.values())
 
     def obs_parts(self) -> Mapping[str, tuple[ObsPart, ...]]:
-        """{column of ``obs``: what it is made of, in order}; {} where nobody wrote it down.
+        """Returns {column of ``obs``: what it is made of, in order}; {} if the task overrides
+        ``obs`` and declares no parts.
 
-        For those who feed a policy without this code; a test holds it against ``obs``. Columns of
-        what the task remembers of an episode are made of no one state, so they have no entry.
+        A bundle's manifest lists the parts, so that a policy can be fed without this code. A column
+        that holds what the task remembers of an episode follows from no single state: it has no
+        entry.
         """
         return {}
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from mujoco.batch import Batch
 
-from sims.core.task import Array, Entity, Signal, TaskGoal
+from sims.core.task import Array, Entity, Signal, SignalReader, TaskGoal
 from sims.core.terms import norm, outside
 from sims.rendering.cameras import Camera
 from sims.tasks.locomotion import (
+    FAR,
     Lagged,
     LaggedViews,
     body_entity,
     sum_of_squares,
+    torso_readers,
     tracking_cameras,
     up_axis_height,
 )
@@ -102,21 +104,13 @@ class Ant(Lagged[AntViews]):
         forces = np.clip(v.cfrc_ext[:, 1:], -1.0, 1.0).reshape(len(v.qpos), -1)
         return {"qpos": v.qpos[:, 2:], "qvel": v.qvel, "cfrc_ext": forces}
 
-    def signals(self, v: AntViews) -> dict[str, Array]:
-        return {
-            **super().signals(v),
-            "torso_pos": v.qpos[:, :3],
-            "torso_up": up_axis_height(v.qpos[:, 3:7])[:, None],
-            "feet_pos": self.feet(v),
-        }
-
-    def signal_docs(self) -> tuple[Signal, ...]:
+    def signal_readers(self) -> tuple[SignalReader[Any], ...]:
         legs = ", ".join(leg for leg, _, _ in LEGS)
+        feet = Signal("feet_pos", (4, 3), "m", "world", FAR, f"feet: {legs}", False)
         return (
-            *super().signal_docs(),
-            Signal("torso_pos", (3,), "m", "world", (-1e3, 1e3), "centre of the torso", False),
-            Signal("torso_up", (1,), "1", "world", (-1, 1), "1 upright, -1 on its back", True),
-            Signal("feet_pos", (4, 3), "m", "world", (-1e3, 1e3), f"feet: {legs}", False),
+            *super().signal_readers(),
+            *torso_readers("centre of the torso", "1 upright, -1 on its back"),
+            SignalReader(feet, self.feet),
         )
 
     def entities(self) -> tuple[Entity, ...]:

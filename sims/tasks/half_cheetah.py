@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from mujoco.batch import Batch
 
-from sims.core.task import Array, Entity, Signal, TaskGoal
+from sims.core.task import Array, Entity, SignalReader, TaskGoal
 from sims.rendering.cameras import Camera
-from sims.tasks.locomotion import Runner, RunnerViews, body_entity, sum_of_squares, tracking_cameras
+from sims.tasks.locomotion import (
+    TORSO_POS,
+    Runner,
+    RunnerViews,
+    body_entity,
+    sum_of_squares,
+    torso_in_plane,
+    tracking_cameras,
+)
 
 HEIGHT = 0.7  # m, of the torso where qpos[1] is zero
 
@@ -38,14 +46,11 @@ class HalfCheetah(Runner[RunnerViews]):
     def obs(self, v: RunnerViews) -> dict[str, Array]:
         return {"qpos": v.qpos[:, 1:], "qvel": v.qvel}
 
-    def signals(self, v: RunnerViews) -> dict[str, Array]:
-        side = np.zeros(len(v.qpos))
-        torso = np.column_stack([v.qpos[:, 0], side, HEIGHT + v.qpos[:, 1]])
-        return {**super().signals(v), "torso_pos": torso}
-
-    def signal_docs(self) -> tuple[Signal, ...]:
-        torso = Signal("torso_pos", (3,), "m", "world", (-1e3, 1e3), "middle of the torso", False)
-        return (*super().signal_docs(), torso)
+    def signal_readers(self) -> tuple[SignalReader[Any], ...]:
+        return (
+            *super().signal_readers(),
+            SignalReader(TORSO_POS, lambda v: torso_in_plane(v, HEIGHT)),
+        )
 
     def entities(self) -> tuple[Entity, ...]:
         return (body_entity("cheetah", ("robot", "body"), "torso", "torso_pos"),)

@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from mujoco.batch import Batch
 
 from sims.core.rng import RowRng
-from sims.core.task import Array, Entity, Signal, TaskGoal
+from sims.core.task import Array, Entity, Signal, SignalReader, TaskGoal
 from sims.core.terms import outside
 from sims.rendering.cameras import Camera
 from sims.tasks.locomotion import (
+    FAR,
+    TORSO_POS,
     Runner,
     RunnerViews,
     body_entity,
     strictly_within,
     sum_of_squares,
+    torso_in_plane,
     tracking_cameras,
 )
 
@@ -99,19 +102,12 @@ class Hopper(Runner[HopperViews]):
     def obs(self, v: HopperViews) -> dict[str, Array]:
         return {"qpos": v.qpos[:, 1:], "qvel": np.clip(v.qvel, -10.0, 10.0)}
 
-    def signals(self, v: HopperViews) -> dict[str, Array]:
-        side = np.zeros(len(v.qpos))
-        return {
-            **super().signals(v),
-            "torso_pos": np.column_stack([v.qpos[:, 0], side, v.qpos[:, 1]]),
-            "pitch": v.qpos[:, 2:3],
-        }
-
-    def signal_docs(self) -> tuple[Signal, ...]:
+    def signal_readers(self) -> tuple[SignalReader[Any], ...]:
+        pitch = Signal("pitch", (1,), "rad", "world", FAR, "forward turn since start", False)
         return (
-            *super().signal_docs(),
-            Signal("torso_pos", (3,), "m", "world", (-1e3, 1e3), "middle of the torso", False),
-            Signal("pitch", (1,), "rad", "world", (-1e3, 1e3), "forward turn since start", False),
+            *super().signal_readers(),
+            SignalReader(TORSO_POS, torso_in_plane),
+            SignalReader(pitch, lambda v: v.qpos[:, 2:3]),
         )
 
     def entities(self) -> tuple[Entity, ...]:

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from mujoco.batch import Batch
 
 from sims.core.rng import RowRng
-from sims.core.task import Array, Entity, Signal, TaskGoal
+from sims.core.task import Array, Entity, Signal, SignalReader, TaskGoal
 from sims.core.terms import near, norm, outside
 from sims.rendering.cameras import Camera
 from sims.tasks.locomotion import (
+    FAR,
     Lagged,
     LaggedViews,
     body_entity,
     row_index,
     strictly_within,
     sum_of_squares,
+    torso_readers,
     tracking_cameras,
     up_axis_height,
 )
@@ -127,25 +129,16 @@ class Humanoid(Lagged[HumanoidViews]):
             return v.geom_xpos[:, [model.geom(f"{side}_foot").id for side in SIDES]]
         return v.xpos[:, [model.body(f"{side}_{part}").id for side in SIDES]]
 
-    def signals(self, v: HumanoidViews) -> dict[str, Array]:
-        return {
-            **super().signals(v),
-            "torso_pos": v.qpos[:, :3],
-            "torso_up": up_axis_height(v.qpos[:, 3:7])[:, None],
-            "hands_pos": self.hands(v),
-            "knees_pos": self.limbs(v, "shin"),
-            "feet_pos": self.limbs(v, "foot"),
-        }
+    def signal_readers(self) -> tuple[SignalReader[Any], ...]:
+        def limb(name: str, doc: str, read: Callable[[Any], Array]) -> SignalReader[Any]:
+            return SignalReader(Signal(name, (2, 3), "m", "world", FAR, doc, False), read)
 
-    def signal_docs(self) -> tuple[Signal, ...]:
-        world, far = "world", (-1e3, 1e3)
         return (
-            *super().signal_docs(),
-            Signal("torso_pos", (3,), "m", world, far, "middle of the chest", False),
-            Signal("torso_up", (1,), "1", world, (-1, 1), "1 upright, 0 lying", True),
-            Signal("hands_pos", (2, 3), "m", world, far, "right and left hand", False),
-            Signal("knees_pos", (2, 3), "m", world, far, "right and left knee", False),
-            Signal("feet_pos", (2, 3), "m", world, far, "right and left foot", False),
+            *super().signal_readers(),
+            *torso_readers("middle of the chest", "1 upright, 0 lying"),
+            limb("hands_pos", "right and left hand", self.hands),
+            limb("knees_pos", "right and left knee", lambda v: self.limbs(v, "shin")),
+            limb("feet_pos", "right and left foot", lambda v: self.limbs(v, "foot")),
         )
 
     def entities(self) -> tuple[Entity, ...]:

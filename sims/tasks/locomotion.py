@@ -24,11 +24,14 @@ import numpy as np
 from mujoco.batch import Batch
 
 from sims.core.rng import RowRng
-from sims.core.task import Array, Entity, Signal, Task
+from sims.core.task import Array, Entity, Signal, SignalReader, Task
 from sims.rendering.cameras import Camera, add_sky
 
 WALKING = 1.0  # m/s, mean over an episode that counts as having gone forward
 LEANING = 0.4  # rad at most, of a body that is scattered upright
+FAR, SPEEDS = (-1e3, 1e3), (-1e4, 1e4)  # ranges that no body leaves within an episode
+# The position of a body that moves in the plane y = 0.
+TORSO_POS = Signal("torso_pos", (3,), "m", "world", FAR, "middle of the torso", False)
 
 
 @dataclass
@@ -113,31 +116,13 @@ class LocomotionTask(Task[B]):
             f"robo-rl train {self.name} --reward task"
         )
 
-    def signals(self, v: B) -> dict[str, Array]:
-        return {"qpos": v.qpos, "qvel": v.qvel}
-
-    def signal_docs(self) -> tuple[Signal, ...]:
-        model = compiled(self.xml)
-        return (
-            Signal(
-                "qpos",
-                (model.nq,),
-                "m, rad, quaternion",
-                "joint",
-                (-1e3, 1e3),
-                "positions: root first, then joints",
-                True,
-            ),
-            Signal(
-                "qvel",
-                (model.nv,),
-                "m/s, rad/s",
-                "joint",
-                (-1e4, 1e4),
-                "speeds: root first, then joints",
-                True,
-            ),
+    def signal_readers(self) -> tuple[SignalReader[Any], ...]:
+        (nq, nv), order = (compiled(self.xml).nq, compiled(self.xml).nv), "root first, then joints"
+        qpos = Signal(
+            "qpos", (nq,), "m, rad, quaternion", "joint", FAR, f"positions: {order}", True
         )
+        qvel = Signal("qvel", (nv,), "m/s, rad/s", "joint", SPEEDS, f"speeds: {order}", True)
+        return SignalReader(qpos, lambda v: v.qpos), SignalReader(qvel, lambda v: v.qvel)
 
 
 @dataclass
@@ -278,6 +263,31 @@ def up_axis_height(quat: Array) -> Array:
     """(N,) height of the z axis of a body turned by ``quat`` (N, 4), of any length; 1 upright."""
     w, x, y, z = quat.T
     return 1.0 - 2.0 * (x * x + y * y) / (w * w + x * x + y * y + z * z)
+
+
+def torso_in_plane(v: LocomotionViews, height: float = 0.0) -> Array:
+    """Returns the torso's position, (N, 3) m, of a body whose qpos begins with x and z.
+
+    Args:
+        v: the views of the body's task.
+        height: of the torso where its z coordinate is zero, m.
+    """
+    return np.column_stack([v.qpos[:, 0], np.zeros(len(v.qpos)), height + v.qpos[:, 1]])
+
+
+def torso_readers(position: str, uprightness: str) -> tuple[SignalReader[Any], ...]:
+    """Returns the signals of a free torso, its position and the height of its own z axis.
+
+    Args:
+        position: the description of the position.
+        uprightness: the description of the height of the axis.
+    """
+    pos = Signal("torso_pos", (3,), "m", "world", FAR, position, False)
+    up = Signal("torso_up", (1,), "1", "world", (-1, 1), uprightness, True)
+    return (
+        SignalReader(pos, lambda v: v.qpos[:, :3]),
+        SignalReader(up, lambda v: up_axis_height(v.qpos[:, 3:7])[:, None]),
+    )
 
 
 def tracking_cameras(body: str, height: float, away: float = 4.0) -> tuple[Camera, ...]:

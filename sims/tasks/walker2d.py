@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from mujoco.batch import Batch
 
-from sims.core.task import Array, Entity, Signal, TaskGoal
+from sims.core.task import Array, Entity, SignalReader, TaskGoal
 from sims.rendering.cameras import Camera
 from sims.tasks.locomotion import (
+    TORSO_POS,
     Runner,
     RunnerViews,
     body_entity,
     strictly_within,
     sum_of_squares,
+    torso_in_plane,
     tracking_cameras,
 )
 
@@ -45,14 +47,8 @@ class Walker2d(Runner[RunnerViews]):
     def obs(self, v: RunnerViews) -> dict[str, Array]:
         return {"qpos": v.qpos[:, 1:], "qvel": np.clip(v.qvel, -10.0, 10.0)}
 
-    def signals(self, v: RunnerViews) -> dict[str, Array]:
-        side = np.zeros(len(v.qpos))
-        torso = np.column_stack([v.qpos[:, 0], side, v.qpos[:, 1]])
-        return {**super().signals(v), "torso_pos": torso}
-
-    def signal_docs(self) -> tuple[Signal, ...]:
-        torso = Signal("torso_pos", (3,), "m", "world", (-1e3, 1e3), "middle of the torso", False)
-        return (*super().signal_docs(), torso)
+    def signal_readers(self) -> tuple[SignalReader[Any], ...]:
+        return (*super().signal_readers(), SignalReader(TORSO_POS, torso_in_plane))
 
     def entities(self) -> tuple[Entity, ...]:
         return (body_entity("walker", ("robot", "biped", "body"), "torso", "torso_pos"),)

@@ -8,16 +8,16 @@ written on this scene. An action is a small step of the tip and a small change o
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import mujoco
 import numpy as np
 from mujoco.batch import Batch
 
 from sims.core.rng import RowRng
-from sims.core.task import Array, Entity, ObsPart, Signal
+from sims.core.task import Array, Entity, ObsPart, RangePart, Signal, SignalReader
 from sims.core.terms import near, norm
 from sims.tasks.scene.tabletop import (
     THINGS,
@@ -111,51 +111,18 @@ class ManipulationTask(Tabletop[ManipulationViews]):
         target = v.gripper_ctrl + self.grip_step * (opened - closed) * action[:, 3:4]
         v.gripper_ctrl[:] = np.clip(target, closed, opened)
 
-    def obs(self, v: ManipulationViews) -> dict[str, Array]:
-        n = len(v.tip)
-        closed, opened = self.arm.grip_range
-        columns = {
-            "qpos": v.qpos,
-            "qvel": 0.1 * v.qvel,
-            "lag": 5.0 * (v.ctrl - v.qpos),
-            "tip": 4.0 * v.tip,
-            "gripper": (v.gripper - closed) / (opened - closed),
-            "squeeze": 2.0 * self.squeeze(v)[:, None],
-        }
-        if self.objects:
-            things = np.stack(v.thing_pos, axis=1)  # (N, things, 3)
-            columns["thing"] = (4.0 * things).reshape(n, -1)
-            columns["tip_to_thing"] = (10.0 * (things - v.tip[:, None])).reshape(n, -1)
-            turns = [
-                turn.measure(mat.reshape(-1, 3, 3))[:, :2]
-                for thing, mat in zip(self.objects, v.thing_mat, strict=True)
-                for turn in TURNS[thing.kind]
-            ]
-            if turns:
-                columns["thing_turn"] = np.concatenate(turns, axis=1)
-            for name, point in v.point.items():
-                columns[f"thing_to_{name}"] = (10.0 * (point[:, None] - things)).reshape(n, -1)
-            if len(self.objects) > 1:
-                apart = things - np.roll(things, -1, axis=1)
-                columns["thing_to_thing"] = (10.0 * apart[:, 1:]).reshape(n, -1)
-        for name, point in v.point.items():
-            columns[f"tip_to_{name}"] = 10.0 * (point - v.tip)
-        for fixture, joint in zip(self.moving, v.joint, strict=True):
-            columns[fixture.joint] = (joint - fixture.range[0]) / np.ptp(fixture.range)
-        return columns
-
-    def sensed(self, v: ManipulationViews) -> dict[str, Array]:
-        joints = {f.joint: joint for f, joint in zip(self.moving, v.joint, strict=True)}
-        return {**super().sensed(v), **joints}
+    def command_readers(self) -> tuple[SignalReader[Any], ...]:
+        """The tabletop's, and the fixtures' joints as measured: their signals are clipped."""
+        return (*super().command_readers(), *self._joint_signals(clipped=False))
 
     def obs_parts(self) -> dict[str, tuple[ObsPart, ...]]:
         closed, opened = self.arm.grip_range
-        way, things = opened - closed, [f"{t.name}_pos" for t in self.objects]
+        half, things = (opened - closed) / 2, [f"{t.name}_pos" for t in self.objects]
         points = {point.name: f"{point.name}_pos" for f in self.fixtures for point in f.points}
         parts = {
             **self._arm_parts(len(self.arm.joints)),
-            "gripper": (ObsPart("gripper", 1, 1 / way, offset=-closed / way),),
-            "squeeze": (ObsPart("gripper", 1, 2 / way, "gripper_goal"),),
+            "gripper": (RangePart("gripper", 1, closed, opened),),
+            "squeeze": (RangePart("gripper", 1, 0.0, half, "gripper_goal"),),
         }
         if things:
             parts["thing"] = tuple(ObsPart(t, 3, 4.0) for t in things)
@@ -173,9 +140,7 @@ class ManipulationTask(Tabletop[ManipulationViews]):
         for name, point in points.items():
             parts[f"tip_to_{name}"] = (ObsPart(point, 3, 10.0, "tip"),)
         for fixture in self.moving:
-            span = float(np.ptp(fixture.range))
-            low = fixture.range[0]
-            parts[fixture.joint] = (ObsPart(fixture.joint, 1, 1 / span, offset=-low / span),)
+            parts[fixture.joint] = (RangePart(fixture.joint, 1, *fixture.range),)
         return parts
 
     def action_doc(self) -> tuple[str, ...]:
@@ -187,45 +152,38 @@ class ManipulationTask(Tabletop[ManipulationViews]):
         """The fixtures with a joint, in the order of ``ManipulationViews.joint``."""
         return tuple(fixture for fixture in self.fixtures if fixture.joint)
 
-    def signals(self, v: ManipulationViews) -> dict[str, Array]:
-        moving = zip(self.moving, v.joint, strict=True)
-        return {
-            **super().signals(v),
-            "grip": self.grip_point(v),
-            **{f"{name}_pos": point for name, point in v.point.items()},
-            **{
-                f"{name}_fingers": np.column_stack(self.point_distances(v, point))
-                for name, point in v.point.items()
-            },
-            **{fixture.joint: np.clip(joint, *fixture.range) for fixture, joint in moving},
-        }
-
-    def signal_docs(self) -> tuple[Signal, ...]:
+    def signal_readers(self) -> tuple[SignalReader[Any], ...]:
+        points = [point for fixture in self.fixtures for point in fixture.points]
+        grip = Signal("grip", (3,), "m", "world", (-1, 1), "middle of the open jaws", True)
         return (
-            *super().signal_docs(),
-            Signal("grip", (3,), "m", "world", (-1, 1), "middle of the open jaws", True),
-            *(
-                Signal(
-                    f"{p.name}_pos", (3,), "m", "world", (-1, 1), f"where the {p.kind} is", False
-                )
-                for fixture in self.fixtures
-                for p in fixture.points
-            ),
-            *(
-                Signal(
-                    f"{p.name}_fingers",
-                    (2,),
-                    "m",
-                    "world",
-                    (0, 1),
-                    f"from each finger's surface to where the {p.kind} is",
-                    False,
-                )
-                for fixture in self.fixtures
-                for p in fixture.points
-            ),
-            *(Signal(f.joint, (1,), f.unit, "joint", f.range, f.doc, False) for f in self.moving),
+            *super().signal_readers(),
+            SignalReader(grip, self.grip_point),
+            *(self._point_signal(point) for point in points),
+            *(self._point_fingers_signal(point) for point in points),
+            *self._joint_signals(clipped=True),
         )
+
+    @staticmethod
+    def _point_signal(point: Entity) -> SignalReader[Any]:
+        doc = f"where the {point.kind} is"
+        signal = Signal(f"{point.name}_pos", (3,), "m", "world", (-1, 1), doc, False)
+        return SignalReader(signal, lambda v: v.point[point.name])
+
+    def _point_fingers_signal(self, point: Entity) -> SignalReader[Any]:
+        doc = f"from each finger's surface to where the {point.kind} is"
+        signal = Signal(f"{point.name}_fingers", (2,), "m", "world", (0, 1), doc, False)
+        return SignalReader(
+            signal, lambda v: np.column_stack(self.point_distances(v, v.point[point.name]))
+        )
+
+    def _joint_signals(self, *, clipped: bool) -> Iterator[SignalReader[Any]]:
+        """The joints of the fixtures that move, each within its range if ``clipped``."""
+        for i, f in enumerate(self.moving):
+
+            def read(v: ManipulationViews, i: int = i, f: Fixture = f) -> Array:
+                return np.clip(v.joint[i], *f.range) if clipped else v.joint[i]
+
+            yield SignalReader(Signal(f.joint, (1,), f.unit, "joint", f.range, f.doc, False), read)
 
     def entities(self) -> tuple[Entity, ...]:
         return (*super().entities(), *(p for fixture in self.fixtures for p in fixture.points))

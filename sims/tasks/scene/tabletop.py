@@ -18,12 +18,13 @@ from mujoco.batch import Batch
 from sims import robots
 from sims.core import ik
 from sims.core.rng import RowRng
-from sims.core.task import Array, Entity, ObsPart, Signal, Task
+from sims.core.task import Array, Entity, ObsPart, Signal, SignalReader, Task
 from sims.core.terms import box_distance, cylinder_distance, norm, sphere_distance
 from sims.rendering.cameras import Camera, add_sky
 from sims.robots import Robot, Workspace
 
 LEFT = -robots.SO101.workspace.front.axes()[0]  # (3,): left in every front picture, in the world
+UNIT = (-1, 1)  # range of directions, and of positions near the table, m
 STIFF_POINTING = 0.1  # m/rad, ik.POINTING for arms that need not choose between reach and posture
 
 
@@ -327,29 +328,12 @@ class Tabletop(Task[TV]):
             v.anchor[ids], v.axis[ids], v.tip[ids], v.pointing[ids], move, room, **spare
         )
 
-    def obs(self, v: TV) -> dict[str, Array]:
-        things = np.stack(v.thing_pos, axis=1)  # (N, 3 things, 3)
-        n = len(things)
-        return {
-            "qpos": v.qpos,
-            "qvel": 0.1 * v.qvel,
-            "lag": 5.0 * (v.ctrl - v.qpos),
-            "tip": 4.0 * v.tip,
-            "thing": (4.0 * things).reshape(n, -1),
-            "tip_to_thing": (4.0 * (things - v.tip[:, None])).reshape(n, -1),
-            "thing_to_thing": (4.0 * (things - np.roll(things, -1, axis=1))).reshape(n, -1),
-        }
-
-    def sensed(self, v: TV) -> dict[str, Array]:
-        return {**self.signals(v), "goal": v.ctrl, "gripper_goal": v.gripper_ctrl}
-
-    def sensed_docs(self) -> tuple[Signal, ...]:
-        (qpos, jaws), what = self.signal_docs()[0:3:2], "last target, after every limit, of"
-        return (
-            *self.signal_docs(),
-            replace(qpos, name="goal", doc=f"{what} the arm joints"),
-            replace(jaws, name="gripper_goal", doc=f"{what} the gripper joint"),
-        )
+    def command_readers(self) -> tuple[SignalReader[Any], ...]:
+        docs = {reader.signal.name: reader.signal for reader in self.signal_readers()}
+        what = "last target, after every limit, of"
+        arm = replace(docs["qpos"], name="goal", doc=f"{what} the arm joints")
+        jaws = replace(docs["gripper"], name="gripper_goal", doc=f"{what} the gripper joint")
+        return (SignalReader(arm, lambda v: v.ctrl), SignalReader(jaws, lambda v: v.gripper_ctrl))
 
     def obs_parts(self) -> dict[str, tuple[ObsPart, ...]]:
         n, things = len(self.arm.joints), [f"{t.name}_pos" for t in self.objects]
@@ -377,69 +361,72 @@ class Tabletop(Task[TV]):
         step = f"1 moves the target of the tip by {self.tip_step:g} m along world"
         return tuple(f"{step} {axis}" for axis in "xyz")
 
-    def signals(self, v: TV) -> dict[str, Array]:
-        return {
-            "qpos": v.qpos,
-            "qvel": v.qvel,
-            "gripper": v.gripper,
-            "tip": v.tip,
-            "pointing": v.pointing,
-            "finger_middles": np.stack(v.finger_pos, axis=1),
-            **{
-                f"{thing.name}_pos": pos
-                for thing, pos in zip(self.objects, v.thing_pos, strict=True)
-            },
-            **{
-                f"{thing.name}_{turn.name}": turn.measure(mat.reshape(-1, 3, 3))
-                for thing, mat in zip(self.objects, v.thing_mat, strict=True)
-                for turn in TURNS[thing.kind]
-            },
-            **{
-                f"{thing.name}_fingers": np.column_stack(self.finger_distances(v, i))
-                for i, thing in enumerate(self.objects)
-            },
-        }
-
     def area(self) -> tuple[float, ...]:
         return self.arm.workspace.area
 
-    def signal_docs(self) -> tuple[Signal, ...]:
-        arm, span = self.arm, self.arm.workspace.span
-        n = len(arm.joints)
-        low, high = float(arm.joint_range.min()), float(arm.joint_range.max())
-        speed = 1.5 * float(arm.velocity_limit.max())  # a knock moves a joint faster than its servo
-        jaws = arm.gripper_range
+    def signal_readers(self) -> tuple[SignalReader[Any], ...]:
+        numbered = list(enumerate(self.objects))
         return (
-            Signal("qpos", (n,), "rad", "joint", (low, high), "arm joint angles", True),
-            Signal("qvel", (n,), "rad/s", "joint", (-speed, speed), "arm joint speeds", True),
-            Signal("gripper", (1,), arm.gripper_unit, "joint", jaws, "gripper joint angle", True),
-            Signal("tip", (3,), "m", "world", (-span, span), "point between the fingertips", True),
-            Signal("pointing", (3,), "1", "world", (-1, 1), "direction out of the gripper", True),
-            Signal("finger_middles", (2, 3), "m", "world", (-span, span), "of both fingers", True),
+            *self._arm_signals(),
+            *(self._position_signal(thing, i) for i, thing in numbered),
             *(
-                Signal(
-                    f"{t.name}_pos", (3,), "m", "world", (-1, 1), f"centre of the {t.kind}", False
-                )
-                for t in self.objects
+                self._orientation_signal(thing, i, turn)
+                for i, thing in numbered
+                for turn in TURNS[thing.kind]
             ),
-            *(
-                Signal(f"{t.name}_{turn.name}", (3,), "1", "world", (-1, 1), turn.doc, False)
-                for t in self.objects
-                for turn in TURNS[t.kind]
+            *(self._finger_signal(thing, i) for i, thing in numbered),
+        )
+
+    def _arm_signals(self) -> tuple[SignalReader[Any], ...]:
+        """What the arm measures of itself."""
+        arm, span = self.arm, self.arm.workspace.span
+        n, world, unit, jaws = len(arm.joints), (-span, span), arm.gripper_unit, arm.gripper_range
+        angles = float(arm.joint_range.min()), float(arm.joint_range.max())
+        speed = 1.5 * float(arm.velocity_limit.max())  # a knock moves a joint faster than its servo
+        return (
+            SignalReader(
+                Signal("qpos", (n,), "rad", "joint", angles, "arm joint angles", True),
+                lambda v: v.qpos,
             ),
-            *(
-                Signal(
-                    f"{t.name}_fingers",
-                    (2,),
-                    "m",
-                    "world",
-                    (0, 1),
-                    f"from each finger's surface to that of the {t.kind}",
-                    False,
-                )
-                for t in self.objects
+            SignalReader(
+                Signal("qvel", (n,), "rad/s", "joint", (-speed, speed), "arm joint speeds", True),
+                lambda v: v.qvel,
+            ),
+            SignalReader(
+                Signal("gripper", (1,), unit, "joint", jaws, "gripper joint angle", True),
+                lambda v: v.gripper,
+            ),
+            SignalReader(
+                Signal("tip", (3,), "m", "world", world, "point between the fingertips", True),
+                lambda v: v.tip,
+            ),
+            SignalReader(
+                Signal("pointing", (3,), "1", "world", UNIT, "direction out of the gripper", True),
+                lambda v: v.pointing,
+            ),
+            SignalReader(
+                Signal("finger_middles", (2, 3), "m", "world", world, "of both fingers", True),
+                lambda v: np.stack(v.finger_pos, axis=1),
             ),
         )
+
+    @staticmethod
+    def _position_signal(thing: SceneObject, i: int) -> SignalReader[Any]:
+        doc = f"centre of the {thing.kind}"
+        signal = Signal(f"{thing.name}_pos", (3,), "m", "world", UNIT, doc, False)
+        return SignalReader(signal, lambda v: v.thing_pos[i])
+
+    @staticmethod
+    def _orientation_signal(
+        thing: SceneObject, i: int, turn: OrientationFeature
+    ) -> SignalReader[Any]:
+        signal = Signal(f"{thing.name}_{turn.name}", (3,), "1", "world", UNIT, turn.doc, False)
+        return SignalReader(signal, lambda v: turn.measure(v.thing_mat[i].reshape(-1, 3, 3)))
+
+    def _finger_signal(self, thing: SceneObject, i: int) -> SignalReader[Any]:
+        doc = f"from each finger's surface to that of the {thing.kind}"
+        signal = Signal(f"{thing.name}_fingers", (2,), "m", "world", (0, 1), doc, False)
+        return SignalReader(signal, lambda v: np.column_stack(self.finger_distances(v, i)))
 
     def entities(self) -> tuple[Entity, ...]:
         return (
