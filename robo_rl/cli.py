@@ -29,6 +29,7 @@ COMMANDS = {
     "sweep": "train with several settings and seeds, and compare the results",
     "evaluate": "ground-truth success of a run on unseen seeds",
     "report": "write report.html of a run",
+    "runs": "list runs, compare their settings and figures, remove them",
     "reward": "parse a sentence; train, run and evaluate reward models",
     "search": "search for a reward program that trains well, and evaluate it",
     "export": "write a run's policy as a bundle for the robot",
@@ -41,6 +42,9 @@ COMMANDS = {
     "clone": "behaviour cloning from demonstrations",
     "replay": "replay a robot log: states, limits, sim-to-real gap",
     "bench": "reproduce the measured figures, with baselines and controls",
+    "doctor": "check rendering, CUDA, ports, permissions and disk space",
+    "fetch": "download a pretrained CLIP",
+    "completion": "print shell completion: bash, zsh",
 }
 
 # What brings a module that is not there; all others come with [train].

@@ -20,14 +20,14 @@ def at_least(config: Any, least: int, *names: str) -> None:
 class DistillConfig:
     """Sizes and training of the ensemble."""
 
-    members: int = 3
-    width: int = 256
+    members: int = 3  # networks of the ensemble
+    width: int = 256  # units of each hidden layer
     steps: int = 5000  # gradient steps of the initial fit
     refit_steps: int = 800  # gradient steps of a refit after new labels
-    batch: int = 256
-    learning_rate: float = 8e-3
-    seed: int = 0
-    device: str = "cpu"
+    batch: int = 256  # states per gradient step
+    learning_rate: float = 8e-3  # peak learning rate
+    seed: int = 0  # random seed of weights and batches
+    device: str = "cpu"  # device of the ensemble: cpu or cuda
 
     def __post_init__(self) -> None:
         at_least(self, 1, "members", "width", "steps", "refit_steps", "batch")
@@ -40,15 +40,15 @@ class FitConfig:
 
     minutes: float = 12.0  # min, wall time of the training loop
     steps: int = 0  # gradient steps; 0: as many as fit into minutes
-    batch: int = 128
+    batch: int = 128  # frames per gradient step
     learning_rate: float = 5e-3  # peak learning rate of the image tower
-    text_learning_rate: float = 2.5e-3
+    text_learning_rate: float = 2.5e-3  # peak learning rate of the text tower
     captions: int = 512  # largest number of captions sampled for each gradient step
-    weight_decay: float = 0.02
-    rank_weight: float = 1.0
-    position_weight: float = 2.0
+    weight_decay: float = 0.02  # weight decay of AdamW
+    rank_weight: float = 1.0  # weight of the loss on the order of captions
+    position_weight: float = 2.0  # weight of the loss on positions of objects
     large: bool = False  # use wider towers, for many scenes
-    seed: int = 0
+    seed: int = 0  # random seed of weights and batches
     device: str = "cpu"
     dtype: NumberFormat = "float32"  # number format of the towers during training
 
@@ -64,11 +64,11 @@ class HeadConfig:
 
     hidden: int = 128  # units of each of the two hidden layers
     steps: int = 4000  # largest number of gradient steps; stops early without held-out improvement
-    batch: int = 256
-    learning_rate: float = 3e-4
-    weight_decay: float = 1e-2
+    batch: int = 256  # samples per gradient step
+    learning_rate: float = 3e-4  # learning rate of AdamW
+    weight_decay: float = 1e-2  # weight decay of AdamW
     patience: int = 10  # held-out evaluations without improvement before training stops
-    seed: int = 0
+    seed: int = 0  # random seed of weights, batches and the held-out share
 
     def __post_init__(self) -> None:
         at_least(self, 1, "hidden", "steps", "batch", "patience")

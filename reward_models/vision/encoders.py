@@ -128,18 +128,7 @@ class OpenClip(TorchEncoder):
         import open_clip
 
         super().__init__(device, batch, dtype)
-        if name not in open_clip.list_models():
-            near = [m for m in open_clip.list_models() if name.lower() in m.lower()][:5]
-            raise ValueError(
-                f"unknown open_clip model {name!r}; similar: {', '.join(near) or 'none'}; "
-                "python -c 'import open_clip; print(open_clip.list_models())' lists them all"
-            )
-        tags = open_clip.list_pretrained_tags_by_model(name)
-        if pretrained not in tags and not Path(pretrained).is_file():
-            raise ValueError(
-                f"unknown weights {pretrained!r} for {name}; available: {', '.join(tags)}; "
-                "or give the path of a local file"
-            )
+        check_open_clip(name, pretrained)
         try:
             model = open_clip.create_model(name, pretrained=pretrained, device=self.device)
         except (OSError, RuntimeError, ValueError) as error:
@@ -165,6 +154,25 @@ class OpenClip(TorchEncoder):
         with torch.inference_mode():
             tokens = self._tokenize(list(texts)).to(self.device)
             return F.normalize(self.model.encode_text(tokens).float(), dim=-1).cpu().numpy()
+
+
+def check_open_clip(name: str, pretrained: str) -> None:
+    """ValueError where open_clip has no model ``name`` or no weights ``pretrained`` for it, and
+    there is no such file."""
+    import open_clip
+
+    if name not in open_clip.list_models():
+        near = [m for m in open_clip.list_models() if name.lower() in m.lower()][:5]
+        raise ValueError(
+            f"unknown open_clip model {name!r}; similar: {', '.join(near) or 'none'}; "
+            "python -c 'import open_clip; print(open_clip.list_models())' lists them all"
+        )
+    tags = open_clip.list_pretrained_tags_by_model(name)
+    if pretrained not in tags and not Path(pretrained).is_file():
+        raise ValueError(
+            f"unknown weights {pretrained!r} for {name}; available: {', '.join(tags)}; "
+            "or give the path of a local file"
+        )
 
 
 def make_encoder(

@@ -1,5 +1,5 @@
 """One module per command; imported when called.
 
 May import: arm, bundles, config, datasets, evaluation, goals, learners, on_robot_learning, rewards,
-runs, runtime, search, training.
+runs, runtime, scorers, search, training.
 """

@@ -41,16 +41,10 @@ class CameraCommand:
     out: Path = Path("camera.json")  # camera file to write
     lying: str | None = None  # name of the image in which the board lies at a known place
     corner: tuple[float, float, float] = (0.0, 0.0, 0.0)  # m, board corner in the robot frame
-    along: tuple[float, float, float] = (
-        0.0,
-        -1.0,
-        0.0,
-    )  # direction of the board's columns, unit vector
-    down: tuple[float, float, float] = (
-        -1.0,
-        0.0,
-        0.0,
-    )  # direction of the board's rows, unit vector
+    # direction of the board's columns, unit vector
+    along: tuple[float, float, float] = (0.0, -1.0, 0.0)
+    # direction of the board's rows, unit vector
+    down: tuple[float, float, float] = (-1.0, 0.0, 0.0)
     square: float = 0.03  # m, side of one square as printed
     as_json: Json = False  # print JSON
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, make_dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,9 +28,13 @@ from robo_rl.goals.reading import StatedGoal
 from robo_rl.goals.task_lookup import task_for
 from robo_rl.learners import LEARNERS, EnsembleConfig, LearnerConfig, PPOConfig
 from robo_rl.rewards import RewardConfig, reward_type
-from robo_rl.runs.run_dir import RunDir
+from robo_rl.runs.run_dir import RunDir, jsonable
+from robo_rl.runtime.argv import pop_option
+from robo_rl.runtime.renamed_options import current_options
 from robo_rl.search.llm_writer import ModelConfig
 from sims.external.gymnasium_env import PREFIX
+
+PROGRAM = "robo-rl train"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +44,9 @@ class TrainCommand(CommonOptions):
     # A name from `robo-rl list tasks`, or gym:ID; or a goal sentence that a task can parse.
     task: tyro.conf.Positional[str] = "reach"
     resume: Path | None = None  # run folder to resume; --env-steps MORE extends it
+    # YAML file of options, as tuning: {n_steps: 64}; options that are typed win.
+    config: Path | None = None
+    like: Path | None = None  # run folder whose settings are taken; options that are typed win
     as_json: Json = False  # print the result as JSON
     further: tyro.conf.OmitArgPrefixes[FurtherOptions] = field(default_factory=FurtherOptions)
     unread: tyro.conf.OmitArgPrefixes[UnreadOptions] = field(default_factory=UnreadOptions)
@@ -91,18 +98,18 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
 
 def _parsed(argv: Sequence[str]) -> tuple[TrainCommand, StatedGoal | None]:
     """The options, and their goal where the defaults hang on it."""
-    args, stated = list(argv), None
+    args, stated = with_config(argv), None
     if resumed := option_in(args, "--resume"):
         return _parse(args, _stored(Path(resumed))), None
     learner = option_in(args, "--learner") or None
     demos = option_in(args, "--demos") or option_in(args, "--tuning.demos")
     shown = EnsembleConfig(demos=demos) if demos else None  # whoever is shown something
     begin = preset(TrainCommand.task, learner, TrainConfig(tuning=shown))
-    parsed = _parse(args, begin, whole=False)
+    parsed = _parse_known(args, begin)[0]
     if found := _task_of_sentence(parsed):
         at = args.index(parsed.task)
         args[at : at + 1] = [found, "--goal", parsed.task]
-        parsed = _parse(args, begin, whole=False)
+        parsed = _parse_known(args, begin)[0]
     if parsed.task in sims.TASKS:  # else somebody else's, or none: whoever trains it says so
         reward = option_in(args, "--reward") or None
         told = ("goal", "formula", "robot", "things", "scene")
@@ -114,10 +121,86 @@ def _parsed(argv: Sequence[str]) -> tuple[TrainCommand, StatedGoal | None]:
         begin = preset(parsed.task, learner, asked, stated=stated)
     _check_fitting(args, begin.learner)
     parsed = _parse(args, begin)
-    labels = [arg for arg in args if arg.startswith("--labels")]
+    labels = [
+        name
+        for name in ("labels", "labels_every", "labels_above")
+        if getattr(parsed.further, name) != getattr(begin, name)
+    ]
     if labels and not getattr(parsed.scoring, "distill", False):
-        raise ValueError(f"{labels[0]} applies to distilled scorers: give --clip.distill too")
+        option = labels[0].replace("_", "-")
+        raise ValueError(f"--{option} applies to distilled scorers: give --clip.distill too")
     return parsed, stated
+
+
+def with_config(argv: Sequence[str]) -> list[str]:
+    """``argv`` with the options that ``--config FILE`` or ``--like RUN`` stand for before those
+    that are typed, so that the latter win.
+
+    Settings of the learner, the reward and the goal are left out where another learner, reward or
+    goal is typed.
+
+    Raises:
+        ValueError: both are given, or ``--resume`` too; the file is no YAML mapping, or has a key
+            that is no option.
+    """
+    rest, files = pop_option(argv, "--config")
+    rest, runs = pop_option(rest, "--like")
+    if not files and not runs:
+        return rest
+    if len(files) + len(runs) > 1 or option_in(rest, "--resume"):
+        raise ValueError("--config, --like and --resume are exclusive: give one of them, once")
+    where = Path((files or runs)[0])
+    settings = _yaml(where) if files else jsonable(_stored(where))
+    if runs:  # which run this becomes is not taken from the other
+        settings = {k: v for k, v in settings.items() if k not in ("name", "runs")}
+    learner, reward = (option_in(rest, f"--{name}") for name in ("learner", "reward"))
+    if "scoring" in settings:
+        settings[str(settings.get("reward", "clip")).partition(":")[0]] = settings.pop("scoring")
+    if reward and reward != settings.get("reward"):
+        settings.pop(str(settings.pop("reward", "")).partition(":")[0], None)
+    if learner and learner != settings.get("learner"):
+        settings.pop("tuning", None)
+    given = [f"--{k}={settings[k]}" for k in ("learner", "reward") if settings.get(k)]
+    default = preset(TrainCommand.task, learner or settings.get("learner"))
+    typed, _ = _parse_known([*given, *rest], replace(default, task=""))
+    if typed.task or typed.goal or typed.formula:
+        settings.pop("goal", None)
+        settings.pop("formula", None)
+    task = str(settings.pop("task", TrainCommand.task))
+    words = current_options([*_words("", settings)])
+    _, unknown = _parse_known(words, default)
+    if unknown:
+        name = unknown[0].partition("=")[0].removeprefix("--")
+        raise ValueError(f"{where}: unknown key {name!r}; keys are the options of train --help")
+    return [*([] if typed.task else [task]), *words, *rest]
+
+
+def _yaml(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        found = yaml.safe_load(path.read_text())
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{path}: expected a mapping of options, as env_steps: 96000")
+    return found
+
+
+def _words(prefix: str, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Settings as the options that a person would type; those that are None are left out."""
+    for name, value in settings.items():
+        option = prefix + str(name).replace("_", "-")
+        if isinstance(value, Mapping):
+            yield from _words(f"{option}.", value)
+        elif isinstance(value, bool):
+            head, dot, last = option.rpartition(".")
+            yield f"--{option}" if value else f"--{head}{dot}no-{last}"
+        elif isinstance(value, list):
+            yield f"--{option}"
+            yield from map(str, value)
+        elif value is not None:
+            yield f"--{option}={value}"
 
 
 def _task_of_sentence(parsed: TrainCommand) -> str:
@@ -157,8 +240,22 @@ def option_in(args: Sequence[str], option: str) -> str:
     return value
 
 
-def _parse(args: list[str], default: SettledConfig, *, whole: bool = True) -> TrainCommand:
-    """``args`` as options; unless they are the ``whole``, those of other learners are left out."""
+def _parse(args: list[str], default: SettledConfig) -> TrainCommand:
+    """``args`` as options."""
+    kind, begin = _command_of(args, default)
+    return tyro.cli(kind, args=args, prog=PROGRAM, default=begin)
+
+
+def _parse_known(args: list[str], default: SettledConfig) -> tuple[TrainCommand, list[str]]:
+    """``args`` as options, and those that are none here."""
+    kind, begin = _command_of(args, default)
+    return tyro.cli(kind, args=args, prog=PROGRAM, default=begin, return_unknown_args=True)
+
+
+def _command_of(
+    args: Sequence[str], default: SettledConfig
+) -> tuple[type[TrainCommand], TrainCommand]:
+    """The command with the settings of the reward of ``args``, and its defaults."""
     values = vars(default)
     own = {f.name: values[f.name] for f in fields(TrainCommand) if f.name in values}
     further = FurtherOptions(**{f.name: values[f.name] for f in fields(FurtherOptions)})
@@ -167,9 +264,7 @@ def _parse(args: list[str], default: SettledConfig, *, whole: bool = True) -> Tr
         reward = option_in(args, "--reward") or reward
         own["scoring"] = reward_type(reward).settings()
     kind = _command(reward, type(own["scoring"]))
-    default_ = kind(**own, further=further)
-    how = {"args": args, "prog": "robo-rl train", "default": default_}
-    return tyro.cli(kind, **how) if whole else tyro.cli(kind, **how, return_unknown_args=True)[0]
+    return kind, kind(**own, further=further)
 
 
 def _command(reward: str, settings: type) -> type[TrainCommand]:

@@ -302,6 +302,15 @@ class RunDir:
             os.close(folder)
 
     @property
+    def in_use(self) -> bool:
+        """Whether another process is training in it."""
+        try:
+            with self._alone():
+                return False
+        except ValueError:
+            return True
+
+    @property
     def config(self) -> dict[str, Any]:
         """The configuration the run was created with.
 

@@ -46,7 +46,7 @@ class EpisodesConfig:
     run: tuple[Path, ...] = ()  # finished runs, whose policies act with noise
     of_each: int = 60  # episodes per run
     noise: float = 0.1  # standard deviation on actions in [-1, 1], smooth
-    seed: int = 0
+    seed: int = 0  # random seed of scenes and noise
 
     def __post_init__(self) -> None:
         for f in fields(self):

@@ -41,12 +41,12 @@ HELD = 0.8  # share of the noise that goes on from one step to the next
 class DemoConfig:
     """How demonstrations are made."""
 
-    episodes: int = 1000
+    episodes: int = 1000  # number of episodes
     noise: float = 0.1  # standard deviation of the smooth noise on actions, of 1
     failures: float = 0.0  # share of episodes in which the expert loses its head halfway
     rate_limited: bool = False  # rate-limit actions as the bridge of a real arm does
-    num_envs: int = 64  # rows simulated together
-    seed: int = 0
+    num_envs: int = 64  # environments simulated together
+    seed: int = 0  # random seed of scenes and noise
 
     def __post_init__(self) -> None:
         if self.episodes < 1 or self.num_envs < 1:
