@@ -66,7 +66,14 @@ class TaskCard:
 
 
 def from_dict(card: Mapping[str, Any]) -> TaskCard:
-    """The TaskCard of ``Task.card()``'s dict; keys it does not know are ignored."""
+    """Reads a task card.
+
+    Args: card: The dict of ``Task.card()``; unknown keys are ignored.
+
+    Returns: The card.
+
+    Raises: ValueError: An entry lacks a key.
+    """
 
     def tuples(value: Any) -> Any:
         return tuple(value) if isinstance(value, list) else value
@@ -175,7 +182,15 @@ class RewardModel(Protocol):
     context: int  # frames that one score looks at
     causal: bool  # False: looks ahead, refused online
 
-    def score(self, segment: Segment) -> RewardOutput: ...
+    def score(self, segment: Segment) -> RewardOutput:
+        """Scores every transition of a segment.
+
+        Args: segment: T steps of N environments.
+
+        Returns: Rewards (T, N) and what goes with them; ``reward[t]`` judges the transition of
+        ``action[t]``.
+        """
+        ...
 
 
 class Encoder(Protocol):
@@ -186,9 +201,9 @@ class Encoder(Protocol):
     size: tuple[int, int]  # px, height and width of the frames that it looks at
 
     def encode(self, frames: Array) -> Array:
-        """Unit rows (k, D) f32 of frames (k, H, W, 3) uint8."""
+        """Returns unit rows (k, D) float32 of frames (k, H, W, 3) uint8."""
         ...
 
     def encode_texts(self, texts: tuple[str, ...]) -> Array:
-        """Unit rows (len(texts), D) f32."""
+        """Returns unit rows (n, D) float32 of n texts."""
         ...

@@ -8,14 +8,24 @@ Array = np.ndarray
 
 
 def ranks(x: Array) -> Array:
-    """Ranks (n,) from 1, ties sharing their mean rank."""
+    """Returns the ranks of values.
+
+    Args: x: (n,) values.
+
+    Returns: (n,) ranks from 1; equal values share their mean rank.
+    """
     _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return ((last - counts + 1 + last) / 2.0)[inverse]
 
 
 def spearman(a: Array, b: Array) -> float:
-    """Rank correlation in [-1, 1]; NaN where one side is constant."""
+    """Returns Spearman's rank correlation.
+
+    Args: a: (n,) values. b: (n,) values of the same things.
+
+    Returns: The correlation in [-1, 1]; NaN where one side is constant.
+    """
     ra, rb = ranks(a), ranks(b)
     ra, rb = ra - ra.mean(), rb - rb.mean()
     norm = np.sqrt((ra @ ra) * (rb @ rb))
@@ -23,12 +33,18 @@ def spearman(a: Array, b: Array) -> float:
 
 
 def or_none(figure: float) -> float | None:
-    """A figure as JSON has it: None where there is none (nan)."""
+    """Returns a figure as JSON can hold it: None in place of NaN and infinity."""
     return float(figure) if np.isfinite(figure) else None
 
 
 def auc(score: Array, positive: Array) -> float:
-    """Area under the ROC curve: chance that a positive outscores a negative, ties half."""
+    """Returns the area under the ROC curve.
+
+    Args: score: (n,) scores. positive: (n,) bool, which of them are positives.
+
+    Returns: The chance in [0, 1] that a positive outscores a negative, where a tie counts half; NaN
+    where one of the two is missing.
+    """
     positive = np.asarray(positive, bool)
     p, n = int(positive.sum()), int((~positive).sum())
     if not p or not n:
@@ -37,7 +53,13 @@ def auc(score: Array, positive: Array) -> float:
 
 
 def average_precision(score: Array, positive: Array) -> float:
-    """Area under the precision-recall curve: mean precision at each positive; ties as one step."""
+    """Returns the area under the precision-recall curve.
+
+    Args: score: (n,) scores. positive: (n,) bool, which of them are positives.
+
+    Returns: The mean precision in [0, 1] at each positive, where tied scores are one step; NaN
+    without positives.
+    """
     order = np.argsort(-score, kind="stable")
     score, positive = score[order], np.asarray(positive, bool)[order]
     if not positive.any():
@@ -48,10 +70,17 @@ def average_precision(score: Array, positive: Array) -> float:
 
 
 def paired_gain(a: Array, b: Array, draws: int = 4000) -> tuple[float, float, float]:
-    """(mean of a - b, low, high): a 95 % bootstrap interval that keeps pairs together.
+    """Returns the mean gain of one method over another, with a bootstrap interval.
 
-    ``a``, ``b`` (S, E) are successes of S trainings on the same E episodes; trainings are drawn
-    with replacement, and episodes within them.
+    The bootstrap keeps pairs together: it samples trainings with replacement, and episodes within
+    them.
+
+    Args: a: (S, E) successes of S trainings on E episodes. b: (S, E) successes of the other method
+    on the same episodes. draws: The number of bootstrap samples.
+
+    Returns: (mean of a - b, low, high), a 95 % interval.
+
+    Raises: ValueError: The successes are not of shape (S, E), or there are none.
     """
     difference = np.asarray(a, float) - np.asarray(b, float)
     if difference.ndim != 2 or not difference.size:
@@ -67,7 +96,15 @@ def paired_gain(a: Array, b: Array, draws: int = 4000) -> tuple[float, float, fl
 
 
 def wilson(successes: int, n: int, z: float = 1.96) -> tuple[float, float]:
-    """Wilson's 95 % interval of a rate, (low, high) in [0, 1]."""
+    """Returns Wilson's interval of a rate.
+
+    Args: successes: The number of successes. n: The number of trials. z: The quantile of the normal
+    distribution; 1.96 gives 95 %.
+
+    Returns: (low, high) in [0, 1].
+
+    Raises: ValueError: There are no trials.
+    """
     if n < 1:
         raise ValueError(f"an interval needs at least one trial, got {n}")
     rate, z2 = successes / n, z * z
@@ -77,8 +114,14 @@ def wilson(successes: int, n: int, z: float = 1.96) -> tuple[float, float]:
 
 
 def threshold_within_bound(score: Array, positive: Array, bound: float) -> float:
-    """The lowest threshold that the share of negatives at or above it, upper end of Wilson's
-    interval, keeps within ``bound``; just above every negative where they are too few to say so."""
+    """Returns the lowest threshold that keeps the share of false positives within a bound.
+
+    Args: score: (n,) scores. positive: (n,) bool, which of them are positives. bound: The most that
+    the upper end of Wilson's interval of the share of negatives at or above the threshold may be.
+
+    Returns: The threshold; just above every negative where they are too few to show the bound, and
+    0.5 without negatives.
+    """
     wrong = np.sort(score[~positive])[::-1]
     allowed = 0
     while allowed < len(wrong) and wilson(allowed + 1, len(wrong))[1] <= bound:
@@ -87,8 +130,14 @@ def threshold_within_bound(score: Array, positive: Array, bound: float) -> float
 
 
 def kendall(score: Array, order: Array) -> float:
-    """Kendall's tau in [-1, 1] over the pairs that differ in ``order``, ties in ``score`` counting
-    as neither (Somers' D of score given order): 1 where every higher order scores higher."""
+    """Returns Kendall's tau over the pairs that differ in order (Somers' D of score given order).
+
+    Args: score: (n,) scores; a tie counts as neither agreement nor disagreement. order: (n,) the
+    order that the scores should have.
+
+    Returns: The figure in [-1, 1]: 1 where every higher order scores higher; NaN where no pair
+    differs.
+    """
     differ = np.sign(order[:, None] - order[None])
     if not differ.any():
         return float("nan")
@@ -96,13 +145,23 @@ def kendall(score: Array, order: Array) -> float:
 
 
 def brier(chance: Array, positive: Array) -> float:
-    """Mean squared error of probabilities (n,): 0 is perfect, .25 what saying .5 comes to."""
+    """Returns the mean squared error of probabilities.
+
+    Args: chance: (n,) probabilities. positive: (n,) bool, what was so.
+
+    Returns: The error in [0, 1]: 0 is perfect, and 0.25 is what a constant 0.5 scores.
+    """
     return float(np.mean((chance - positive) ** 2))
 
 
 def reliability(chance: Array, positive: Array, bins: int = 10) -> list[tuple[float, float, int]]:
-    """(mean probability said, share that was so, how many) of each of ``bins`` equal ranges of
-    probability (n,) that holds any."""
+    """Returns how often what was given each probability was so.
+
+    Args: chance: (n,) probabilities. positive: (n,) bool, what was so. bins: The number of equal
+    ranges of probability.
+
+    Returns: (mean probability, share that was so, count) of each range that holds any.
+    """
     at = np.minimum((np.asarray(chance) * bins).astype(int), bins - 1)
     return [
         (float(chance[at == i].mean()), float(positive[at == i].mean()), int((at == i).sum()))
@@ -111,6 +170,13 @@ def reliability(chance: Array, positive: Array, bins: int = 10) -> list[tuple[fl
 
 
 def calibration_error(chance: Array, positive: Array, bins: int = 10) -> float:
-    """Expected calibration error: how far said and so are apart, each range by its size."""
+    """Returns the expected calibration error.
+
+    Args: chance: (n,) probabilities. positive: (n,) bool, what was so. bins: The number of equal
+    ranges of probability.
+
+    Returns: The mean distance in [0, 1] of probability and share that was so, each range weighted
+    by its count.
+    """
     cells = reliability(chance, positive, bins)
     return sum(abs(said - so) * n for said, so, n in cells) / len(chance)

@@ -36,8 +36,15 @@ class ProxyChange:
 
 
 def compare_proxy_with_truth(proxy: tuple[Array, Array], truth: tuple[Array, Array]) -> ProxyChange:
-    """From (before, now): proxies (k,) of the same k episodes, successes (n,) bool of the same n
-    ones."""
+    """Compares how the proxy and the truth of the same episodes changed.
+
+    Args: proxy: (before, now), proxies (k,) of the same k episodes. truth: (before, now), successes
+    (n,) bool of the same n episodes.
+
+    Returns: The change of both, with what noise would explain.
+
+    Raises: ValueError: There are fewer than two episodes.
+    """
     rise = np.asarray(proxy[1], float) - np.asarray(proxy[0], float)
     if len(rise) < 2:
         raise ValueError(
@@ -55,6 +62,6 @@ def compare_proxy_with_truth(proxy: tuple[Array, Array], truth: tuple[Array, Arr
 
 
 def sign_test(lost: int, won: int) -> float:
-    """Chance of ``lost`` or more of ``lost + won`` fair coins."""
+    """Returns the chance of ``lost`` or more heads in ``lost + won`` fair coin flips."""
     n = lost + won
     return sum(math.comb(n, k) for k in range(lost, n + 1)) / 2**n

@@ -59,7 +59,12 @@ class ScreeningResult:
 
 
 def screen_reward(reward: Array, trials: ArchiveEpisodes) -> ScreeningResult:
-    """Every screen on the rewards (T, N) of the archive's episodes."""
+    """Runs every screen on a reward.
+
+    Args: reward: (T, N) rewards of the archive's episodes. trials: The episodes.
+
+    Returns: The figure of each screen, and a finding for each that does not pass.
+    """
     figures, found, silent = {}, [], []
     for name, judge in SCREENS.items():
         answer = judge(reward, trials)
@@ -85,9 +90,16 @@ Answer = tuple[float, Diagnostic | None] | None
 
 
 def preference(reward: Array, trials: ArchiveEpisodes) -> Answer:
-    """Share of (success, failure) pairs of episodes in which the success has the higher mean
-    reward: the trajectory preference of CARD (arXiv:2410.14660), over pairs instead of against the
-    best failure alone, which one lucky failure decides."""
+    """Screens whether episodes that succeed are paid more than others.
+
+    The trajectory preference of CARD (arXiv:2410.14660), over all pairs instead of against the best
+    failure alone, which one lucky failure decides.
+
+    Args: reward: (T, N) rewards of the archive's episodes. trials: The episodes.
+
+    Returns: The share of (success, failure) pairs in which the success has the higher mean reward;
+    None where the archive has no episodes to judge by.
+    """
     paid, won = per_episode(reward, trials), trials.succeeded
     if not won[trials.kind == "expert"].any() or won.all():
         return None
@@ -104,8 +116,13 @@ def preference(reward: Array, trials: ArchiveEpisodes) -> Answer:
 
 
 def stopping_short(reward: Array, trials: ArchiveEpisodes) -> Answer:
-    """Median pay at the end of episodes that stop short, on the scale (nothing 0, success 1):
-    hovering close by must not be as good as being there."""
+    """Screens whether stopping short of the goal is paid like reaching it.
+
+    Args: reward: (T, N) rewards of the archive's episodes. trials: The episodes.
+
+    Returns: The median pay at the end of episodes that stop short, where doing nothing is 0 and
+    success is 1; None where the archive has no episodes to judge by.
+    """
     scale = _scale(reward, trials)
     short = (trials.kind == "short") & ~trials.succeeded
     if scale is None or not short.any():
@@ -123,7 +140,13 @@ def stopping_short(reward: Array, trials: ArchiveEpisodes) -> Answer:
 
 
 def farming(reward: Array, trials: ArchiveEpisodes) -> Answer:
-    """Pay of random and of swinging actions on the same scale: moving is not progress."""
+    """Screens whether random and swinging actions are paid: motion is not progress.
+
+    Args: reward: (T, N) rewards of the archive's episodes. trials: The episodes.
+
+    Returns: The mean pay of aimless actions, where doing nothing is 0 and success is 1; None where
+    the archive has no episodes to judge by.
+    """
     scale = _scale(reward, trials)
     rows = np.isin(trials.kind, ("random", "swing")) & ~trials.success.any(axis=0)
     if scale is None or not rows.any():
@@ -145,8 +168,14 @@ def farming(reward: Array, trials: ArchiveEpisodes) -> Answer:
 
 
 def survival_bonus(reward: Array, trials: ArchiveEpisodes) -> Answer:
-    """How far success is paid over doing nothing, in shares of the most or of the range that is
-    paid; where episodes may end early, also whether staying costs more than ending."""
+    """Screens whether success is paid clearly more than doing nothing, and, where episodes may end
+    early, whether ending one early is better than staying.
+
+    Args: reward: (T, N) rewards of the archive's episodes. trials: The episodes.
+
+    Returns: The difference of success and doing nothing as a share of all that is paid; None where
+    the archive has no episodes to judge by.
+    """
     still = trials.kind == "still"
     idle = per_episode(reward, trials)[still]
     if trials.terminates and idle.mean() < 0.0:
@@ -174,8 +203,13 @@ def survival_bonus(reward: Array, trials: ArchiveEpisodes) -> Answer:
 
 
 def progress_order(reward: Array, trials: ArchiveEpisodes) -> Answer:
-    """The largest loss on the way of a demonstration from its start to its success, in shares of
-    the way's own range (median over demonstrations): later stages must be paid more."""
+    """Screens whether later stages of a demonstration are paid more than earlier ones.
+
+    Args: reward: (T, N) rewards of the archive's episodes. trials: The episodes.
+
+    Returns: The largest loss on the way to success as a share of the way's own range, the median
+    over demonstrations; None where the archive has no episodes to judge by.
+    """
     drops = []
     for n, valid in _columns(trials, (trials.kind == "expert") & trials.succeeded):
         first = int(np.argmax(trials.success[valid, n]))
@@ -209,9 +243,16 @@ SCREENS: dict[str, Callable[[Array, ArchiveEpisodes], Answer]] = {
 
 
 def outcome_correlation(paid: Array, outcome: Array) -> Answer:
-    """Rank correlation of what episodes of a trained policy were paid with how they ended, better
-    being more; for a search, on its selection seeds. A policy that is paid well for episodes that
-    end badly has found something else (Goodhart)."""
+    """Screens whether a trained policy is paid for episodes that end well.
+
+    A policy that is paid well for episodes that end badly has found something else (Goodhart). A
+    search gives its validation seeds.
+
+    Args: paid: (E,) rewards of the policy's episodes. outcome: (E,) how they ended; more is better.
+
+    Returns: The rank correlation, with a warning where it is too low; None where a side is
+    constant.
+    """
     from reward_models.analysis.metrics import spearman
 
     value = spearman(paid, outcome)
@@ -254,7 +295,12 @@ def _tail(valid: Array) -> int:
 
 
 def per_episode(reward: Array, trials: ArchiveEpisodes) -> Array:
-    """(N,) mean reward per step of each episode, of rewards (T, N)."""
+    """Returns the mean reward per step of each episode.
+
+    Args: reward: (T, N) rewards. trials: The episodes.
+
+    Returns: (N,) means over the valid steps.
+    """
     valid = trials.segment.valid
     return np.where(valid, reward, 0.0).sum(axis=0) / np.maximum(valid.sum(axis=0), 1)
 

@@ -288,8 +288,15 @@ def parse(text: str) -> Formula:
 
 
 def to_data(formula: Formula) -> list[Any]:
-    """``[name, [arguments], {numbers}]``, which JSON keeps; of a filled formula alone. ``after``
-    stands there where it is not 0, so what compares with the start is spelled as it ever was."""
+    """Returns a formula as lists that JSON keeps.
+
+    Args: formula: A filled formula.
+
+    Returns: ``[name, [arguments], {numbers}]``. ``after`` is left out where it is 0, so goals that
+    compare with the start are written as before that number existed.
+
+    Raises: FormulaError: A number is missing: fill the formula against a card first.
+    """
     if isinstance(formula, Atom):
         known = {n.name for n in PREDICATES[formula.predicate].numbers}
         if missing := sorted(known - dict(formula.numbers).keys()):

@@ -97,16 +97,23 @@ class FormulaMargins:
         return f"{mark} - {thing}"
 
     def chosen(self, signals: Mapping[str, Array]) -> Array:
-        """(N, choices) which of each choice's entities it is where the signals are now."""
+        """Returns which of each choice's entities is chosen now, (N, choices), from signals {name:
+        (N, k)}."""
         columns = [_choose(c, signals, self.task_card) for c in self.choices]
         return np.stack(columns, axis=1) if columns else np.zeros((len(signals[_any(signals)]), 0))
 
     def begun(self, signals: Mapping[str, Array]) -> dict[str, Array]:
-        """What is remembered by name, in an episode that begins where the signals are now."""
+        """Returns the signals {name: (N, k)} to remember of an episode that begins now."""
         return {kept.name: signals[kept.signal] for kept in self.kept}
 
     def remembered(self, kept: Mapping[str, Array], chosen: Array) -> dict[str, Array]:
-        """The signals that only the goal has: those kept, by name, and ``chosen``."""
+        """Returns the signals that only the goal has.
+
+        Args: kept: {name: (N, k)} signals that are remembered. chosen: (N, choices) which of each
+        choice's entities is chosen.
+
+        Returns: {name: (N, k)}: those remembered, and ``chosen_1`` and so on.
+        """
         return {one.name: kept[one.name] for one in self.kept} | {
             f"chosen_{i}": chosen[:, i - 1 : i] for i in range(1, 1 + len(self.choices))
         }
@@ -312,6 +319,7 @@ class EntityQuantities:
 
     @property
     def start(self) -> str:
+        """The position where the episode or the part began."""
         return self._kept(self.entity.pose_signal)
 
     def _kept(self, signal: str) -> str:
@@ -321,6 +329,7 @@ class EntityQuantities:
 
     @property
     def before(self) -> str:
+        """The position before the action."""
         return f"prev_{self.entity.pose_signal}"
 
     @property
@@ -333,10 +342,12 @@ class EntityQuantities:
 
     @property
     def foot(self) -> str:
+        """The height m of its lower end."""
         return self._level("-")
 
     @property
     def top(self) -> str:
+        """The height m of its upper end."""
         return self._level("+")
 
     def _level(self, sign: str) -> str:
@@ -347,10 +358,12 @@ class EntityQuantities:
 
     @property
     def wide(self) -> str:
+        """Half its width m, along x."""
         return self._half(0)
 
     @property
     def deep(self) -> str:
+        """Half its depth m, along y."""
         return self._half(1)
 
     def _half(self, axis: int) -> str:
@@ -360,10 +373,12 @@ class EntityQuantities:
 
     @property
     def fingers(self) -> str:
+        """The signal of the gripper's fingers."""
         return self.signal(f"{self.entity.name}_fingers")
 
     @property
     def up(self) -> str:
+        """The cosine of its lean: 1 upright, 0 on its side."""
         if self.entity.kind != BODY:
             return f"{self.signal(f'{self.entity.name}_up')}[2]"
         name = self.signal("torso_up", "pitch")
@@ -371,20 +386,24 @@ class EntityQuantities:
 
     @property
     def turn(self) -> str:
+        """Its angle rad about the vertical."""
         facing = self.signal(f"{self.entity.name}_facing")
         return f"arctan2({facing}[1], {facing}[0])"
 
     @property
     def turn_before(self) -> str:
+        """Its angle rad about the vertical where the part began."""
         facing = self._kept(self.signal(f"{self.entity.name}_facing"))
         return f"arctan2({facing}[1], {facing}[0])"
 
     @property
     def joint(self) -> str:
+        """The position m of its joint."""
         return f"{self.signal(f'{self.entity.body}_joint')}[0]"
 
     @property
     def travel(self) -> str:
+        """The largest position m of its joint."""
         name = self.signal(f"{self.entity.body}_joint")
         return repr(next(s for s in self.card.signals if s.name == name).range[1])
 

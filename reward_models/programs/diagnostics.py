@@ -84,6 +84,7 @@ class Diagnostic:
         return f"{where}{self.message}{hint} [{self.code}]"
 
     def as_dict(self) -> dict[str, Any]:
+        """Returns the finding as a dict that JSON keeps."""
         return asdict(self)
 
 

@@ -118,11 +118,15 @@ class ProgramReader:
         self.values: set[str] = set()
 
     def refuse(self, code: str, message: str, node: Any = None, hint: str = "") -> None:
+        """Adds a finding about a node, or about a line number."""
         line = node if isinstance(node, int) else getattr(node, "lineno", 0)
         self.found.append(Diagnostic(code, message, line, hint))
 
     def check(self) -> None:
-        """Raises what was found, without any trace of where we were."""
+        """Ends the reading where something was found.
+
+        Raises: Refused: It has every finding so far.
+        """
         if self.found:
             raise Refused(self.found) from None
 

@@ -150,7 +150,7 @@ def _expit(x: float) -> float:
 
 
 def expit(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + exp(-x)) without overflow."""
+    """Returns 1 / (1 + exp(-x)) of x (n,), without overflow."""
     return 0.5 + 0.5 * np.tanh(0.5 * x)
 
 
@@ -228,7 +228,14 @@ REDUCTIONS = ("sum", "mean", "min", "max", "norm", "all", "any")
 
 
 def power_span(x: Range, exponent: float) -> Range:
-    """The interval of ``x ** exponent``, a constant."""
+    """Returns the interval of ``x ** exponent``.
+
+    Args: x: The interval of the base. exponent: A constant.
+
+    Returns: (low, high).
+
+    Raises: OutOfDomain: The power is not defined on all of the interval.
+    """
     if exponent < 0.0 and x[0] <= 0.0 <= x[1]:
         raise OutOfDomain("the base of a negative power may be 0", "use maximum(x, 1e-6)")
     if not float(exponent).is_integer() and x[0] < 0.0:

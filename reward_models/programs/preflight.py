@@ -130,11 +130,11 @@ class Probes:
         return {i.name: make(i, (rows, i.size) if i.size else (rows,)) for i in self.inputs}
 
     def typical(self, rows: int) -> dict[str, Array]:
-        """Anywhere in the ranges."""
+        """Returns inputs {name: (rows, k)} that are uniform over the signals' ranges."""
         return self._made(lambda i, shape: self.rng.uniform(*self.range[i.name], shape), rows)
 
     def all(self) -> dict[str, dict[str, Array]]:
-        """Every kind of probe by name."""
+        """Returns every kind of probe by name, each inputs {name: (rows, k)}."""
         kinds = {
             "states anywhere in the ranges": self.typical(TYPICAL),
             "zeros": self._made(lambda i, shape: np.zeros(shape), 4),

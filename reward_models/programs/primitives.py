@@ -21,9 +21,11 @@ class Primitive:
 
     @property
     def tree(self) -> ast.expr:
+        """The syntax tree of its body."""
         return _TREES[self.name]
 
     def signature(self) -> str:
+        """Returns its call, such as ``near(distance, scale)``."""
         return f"{self.name}({', '.join(self.parameters)})"
 
 

@@ -91,10 +91,12 @@ class Program:
 
     @property
     def components(self) -> tuple[str, ...]:
+        """The names of the components, in the order of the text."""
         return tuple(self.lowered.components)
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
+        """Findings that do not forbid the program."""
         return self.lowered.warnings
 
     @property
@@ -225,7 +227,14 @@ class Program:
 
 
 def load(text: Any, card: TaskCard) -> Program:
-    """The program of a text; ``Refused`` with every diagnostic where it is not accepted."""
+    """Checks and compiles a reward program.
+
+    Args: text: The program. card: The task's card, whose signals it may read.
+
+    Returns: The program.
+
+    Raises: Refused: The program is not accepted; it has every diagnostic.
+    """
     return Program(text, lower(text, card))
 
 
@@ -237,12 +246,23 @@ class ProgramReward:
     version = 0
 
     def __init__(self, program: Program, *, episode_steps: int = 0):
+        """Takes a checked program.
+
+        Args: program: What is computed. episode_steps: Steps of an episode, which a program with
+        memory looks back.
+
+        Raises: ValueError: The program has memory and the episode length is missing.
+        """
         self.program = program
         if program.lowered.remembers and not episode_steps:
             raise ValueError("a program with memory (so_far) needs the episode length")
         self.context = max(1, episode_steps) if program.lowered.remembers else 1
 
     def score(self, segment: Segment) -> RewardOutput:
+        """Returns the summed components (T, N) of a segment; see ``RewardModel.score``.
+
+        Raises: ValueError: A component is not finite, because a signal left its declared range.
+        """
         steps, columns = segment.valid.shape
 
         def flat(array: Array) -> Array:

@@ -16,7 +16,14 @@ _PART = re.compile(r"([A-Za-z%]+)(?:\^?(-?\d+))?")
 
 
 def parse_unit(text: str) -> Unit:
-    """The unit of ``"m/s"``, ``"N m"``, ``"m/s^2"``, ``"1"``; of a mixed ``"m, rad"`` any."""
+    """Reads a unit.
+
+    Args: text: ``"m/s"``, ``"N m"``, ``"m/s^2"``, or ``"1"`` for a plain number.
+
+    Returns: The unit; None, which fits any, for a mixed one such as ``"m, rad"``.
+
+    Raises: ValueError: The text has something else than names and exponents.
+    """
     if "," in text:
         return None
     total: dict[str, float] = {}
@@ -57,6 +64,7 @@ def compatible(a: Unit, b: Unit) -> bool:
 
 
 def without_angle(a: Unit) -> Unit:
+    """Returns a unit without its radians, which count as plain numbers."""
     return None if a is None else tuple((name, p) for name, p in a if name != "rad")
 
 

@@ -65,6 +65,8 @@ class CachingTransport:
         self.inner, self.cache, self.model = inner, cache, inner.model
 
     def complete(self, messages: Sequence[Message], max_tokens: int) -> ModelReply:
+        """Returns the cached reply, or asks the inner transport and stores its reply; see
+        ``Transport``."""
         key = key_of(f"{self.model}, {max_tokens} tokens at most", messages, 0)
         with self.cache.only_one(key):
             if (kept := self.cache.get(key)) is not None:

@@ -34,7 +34,14 @@ class Transport(Protocol):
 
     model: str
 
-    def complete(self, messages: Sequence[Message], max_tokens: int) -> ModelReply: ...
+    def complete(self, messages: Sequence[Message], max_tokens: int) -> ModelReply:
+        """Sends messages and returns the reply.
+
+        Args: messages: The conversation so far. max_tokens: The most that the reply may have.
+
+        Raises: ModelError: The model did not answer. BudgetSpent: The call could exceed the budget.
+        """
+        ...
 
 
 class CassetteError(ValueError):
@@ -67,6 +74,7 @@ class CassetteRecorder:
         self._turns = _RequestCounts()
 
     def complete(self, messages: Sequence[Message], max_tokens: int) -> ModelReply:
+        """Returns the inner transport's reply and appends it to the file; see ``Transport``."""
         reply = self.inner.complete(messages, max_tokens)
         with self._turns.lock:
             turn = self._turns.next(key_of(self.model, messages, 0))
@@ -94,6 +102,10 @@ class CassettePlayer:
                 raise CassetteError(f"{path} line {number} is not an answer: {error}") from None
 
     def complete(self, messages: Sequence[Message], max_tokens: int) -> ModelReply:
+        """Returns the recorded reply; see ``Transport``.
+
+        Raises: CassetteError: The file has no reply to this request.
+        """
         with self._turns.lock:
             turn = self._turns.next(key_of(self.model, messages, 0))
         reply = self._replies.get(key_of(self.model, messages, turn))

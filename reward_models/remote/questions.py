@@ -37,7 +37,8 @@ class BadAnswer(ValueError):
 
 
 def comparison_messages(first: Array, second: Array, goal: str, side: int) -> list[Message]:
-    """Stage 1: films (k, H, W, 3) uint8 to be described."""
+    """Returns the messages of stage 1, which asks for a description of two films (k, H, W, 3)
+    uint8."""
     parts = [
         part
         for number, film in ((1, first), (2, second))
@@ -47,17 +48,22 @@ def comparison_messages(first: Array, second: Array, goal: str, side: int) -> li
 
 
 def verdict_messages(description: str, goal: str) -> list[Message]:
-    """Stage 2: the description to be judged; no pictures."""
+    """Returns the messages of stage 2, which asks for a verdict on the description, without
+    pictures."""
     return _message("verdict", {}, goal=goal, description=description)
 
 
 def rating_messages(frames: Array, goal: str, side: int) -> list[Message]:
-    """A film (k, H, W, 3) uint8 to be rated."""
+    """Returns the messages that ask for a rating of one film (k, H, W, 3) uint8."""
     return _message("rating", {"pictures": _pictures(frames, side)}, goal=goal)
 
 
 def progress_messages(start: Array, shuffled: Array, goal: str, side: int) -> list[Message]:
-    """Frames (k, H, W, 3) uint8 to be told percent of, and the one of the start (H, W, 3)."""
+    """Returns the messages that ask for the progress in each of some frames.
+
+    Args: start: (H, W, 3) uint8, the frame where 0 % is done. shuffled: (k, H, W, 3) uint8, the
+    frames in a random order. goal: The sentence. side: The longer side of the pictures, px.
+    """
     parts = [
         part
         for number, picture in enumerate(_pictures(shuffled, side), 1)
@@ -68,14 +74,20 @@ def progress_messages(start: Array, shuffled: Array, goal: str, side: int) -> li
 
 
 def parse_description(text: str) -> str:
-    """What stage 1 said; BadAnswer for nothing."""
+    """Reads the reply of stage 1.
+
+    Raises: BadAnswer: The reply is empty.
+    """
     if not text.strip():
         raise BadAnswer("the description was empty")
     return text.strip()
 
 
 def parse_verdict(text: str) -> str:
-    """first, second, tie or unsure."""
+    """Reads which film is better: ``first``, ``second``, ``tie`` or ``unsure``.
+
+    Raises: BadAnswer: The reply does not end with one of them.
+    """
     said = _answer(text)
     if said not in _VERDICTS:
         raise BadAnswer(f"expected ANSWER: and one of {', '.join(_VERDICTS)}, got {said[:40]!r}")
@@ -83,7 +95,10 @@ def parse_verdict(text: str) -> str:
 
 
 def parse_rating(text: str) -> int | str:
-    """1 to 5, or unsure."""
+    """Reads a rating from 1 to 5, or ``unsure``.
+
+    Raises: BadAnswer: The reply does not end with one of them.
+    """
     said = _answer(text)
     if said == UNSURE:
         return UNSURE
@@ -96,7 +111,14 @@ def parse_rating(text: str) -> int | str:
 
 
 def parse_progress(text: str, count: int) -> Array:
-    """(count,) shares from 0 to 1, in the order in which the pictures were shown."""
+    """Reads the progress in several pictures.
+
+    Args: text: The reply, with a percentage for each picture. count: The number of pictures.
+
+    Returns: (count,) shares from 0 to 1, in the order in which the pictures were shown.
+
+    Raises: BadAnswer: The reply does not end with so many numbers from 0 to 100.
+    """
     said = [part.strip() for part in _answer(text).split(",")]
     if wrong := [s for s in said if not _NUMBER.fullmatch(s) or float(s) > 100]:
         raise BadAnswer(f"expected numbers from 0 to 100 and commas, got {wrong[0][:40]!r}")
@@ -106,8 +128,12 @@ def parse_progress(text: str, count: int) -> Array:
 
 
 def question_rng(goal: str, *films: Array) -> np.random.Generator:
-    """Draws that hang on what is asked alone: the order in which pictures are shown is a matter of
-    chance, but the same when the same is asked again."""
+    """Returns a generator that is a function of the question alone.
+
+    The order in which pictures are shown is random, and the same when the same is asked again.
+
+    Args: goal: The sentence. films: Frames (k, H, W, 3) uint8 each.
+    """
     content = hashlib.sha256(goal.encode())
     for film in films:
         content.update(str(film.shape).encode() + np.ascontiguousarray(film).tobytes())
@@ -115,7 +141,8 @@ def question_rng(goal: str, *films: Array) -> np.random.Generator:
 
 
 def evenly_spaced(count: int, most: int) -> Array:
-    """At most ``most`` of ``count`` entries, evenly, the first and the last among them."""
+    """Returns the indices (k,) of at most ``most`` of ``count`` entries, evenly spaced, with both
+    ends."""
     return np.unique(np.linspace(0, count - 1, min(count, max(2, most))).round().astype(int))
 
 

@@ -52,6 +52,7 @@ class Robometer:
 
     @cached_property
     def name(self) -> str:
+        """The name of the judge, with the server's model."""
         return f"robometer:{self.model_info()['model_path']}"
 
     def health(self) -> dict[str, Any]:
@@ -69,8 +70,11 @@ class Robometer:
         return found
 
     def compare(self, first: Array, second: Array, goal: str) -> JudgeAnswer:
-        """See Judge. The server is told that the first was chosen, shows it first, and says how
-        likely that is; where it says that it showed it second, that is turned round."""
+        """Compares two films (k, H, W, 3) uint8; see ``VideoJudge``.
+
+        The request calls the first film the chosen one. The server returns the chance that it is,
+        and says whether it showed it second, in which case the chance is turned round.
+        """
         sample = {"sample_type": "preference"}
         films = {"chosen_trajectory": first, "rejected_trajectory": second}
 
@@ -86,11 +90,12 @@ class Robometer:
         return JudgeAnswer(FIRST if chance > 0.5 else SECOND)
 
     def rate(self, frames: Array, goal: str) -> JudgeAnswer:
-        """See Judge: progress at the end."""
+        """Rates a film (k, H, W, 3) uint8 by the progress at its end; see ``VideoJudge``."""
         return JudgeAnswer(float(self.progress(frames, goal).value[-1]))
 
     def progress(self, frames: Array, goal: str) -> JudgeAnswer:
-        """See Judge; ``more`` has success_prob (k,) where the model has such a head."""
+        """Returns the progress (k,) of frames (k, H, W, 3) uint8, and ``success_prob`` (k,) where
+        the model has such a head; see ``VideoJudge``."""
 
         def shares(told: dict[str, Any]) -> dict[str, Array]:
             read = {}

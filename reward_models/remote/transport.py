@@ -62,7 +62,15 @@ class Endpoint:
 
 
 def public_url(url: str) -> str:
-    """An address that may be shown and kept; ValueError where a secret may be in it."""
+    """Checks that an address may be shown and stored.
+
+    Args: url: The address of a server.
+
+    Returns: The address without a slash at its end.
+
+    Raises: ValueError: It may hold a secret (a user, password, query or fragment), or is no HTTP
+    address.
+    """
     parts = urllib.parse.urlsplit(url)
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ValueError(
@@ -113,7 +121,8 @@ def _asked_pause(error: Any) -> float:
 
 
 def http_error(status: int, retry_after: str | None) -> ModelError:
-    """What an HTTP status above 399 means."""
+    """Returns the error for an HTTP status above 399: ``RetryableError`` where another attempt may
+    help, with the pause that the header Retry-After asks for."""
     if status < 500 and status not in (408, 409, 429):
         odd = ": a model that takes no temperature, or another name of the limit of an answer?"
         return ModelError(f"status {status}{odd if status == 400 else ''}")
@@ -149,6 +158,11 @@ class OpenAITransport:
         return openai.DefaultHttpxClient(timeout=self.endpoint.seconds)
 
     def complete(self, messages: Sequence[Message], max_tokens: int) -> ModelReply:
+        """Makes one attempt; see ``Transport``.
+
+        Raises: RetryableError: The attempt failed and another may not. ModelError: The package
+        openai or the key is missing, or the endpoint refuses.
+        """
         try:
             import openai
         except ModuleNotFoundError:
@@ -213,6 +227,7 @@ class RetryingTransport:
         self.inner, self.endpoint, self.model = inner, endpoint, inner.model
 
     def complete(self, messages: Sequence[Message], max_tokens: int) -> ModelReply:
+        """Returns the reply of the first attempt that succeeds; see ``with_retries``."""
         return with_retries(lambda: self.inner.complete(messages, max_tokens), self.endpoint)
 
 
@@ -235,8 +250,12 @@ class Budget:
     )
 
     def hold(self, tokens: int = 0, money: float = 0.0) -> None:
-        """Counts a call that could take as much, once what is under way leaves room for it;
-        BudgetSpent where there will be none."""
+        """Counts a call, once what is under way leaves room for it.
+
+        Args: tokens: The most tokens that the call could take. money: The most that it could cost.
+
+        Raises: BudgetSpent: There will be no room.
+        """
         with self._changed:
             while True:
                 if self.used_calls >= self.calls:
@@ -263,7 +282,7 @@ class Budget:
             self.held_money += money
 
     def settle(self, held: tuple[int, float], used: tuple[int, float]) -> None:
-        """What a call that held so much came to."""
+        """Replaces what a call ``held`` (tokens, money) by what it ``used``."""
         with self._changed:
             self._under_way -= 1
             self.held_tokens -= held[0]
@@ -289,6 +308,10 @@ class BudgetedTransport:
         self._picture = self.endpoint.picture_tokens  # the most that one has cost so far
 
     def complete(self, messages: Sequence[Message], max_tokens: int) -> ModelReply:
+        """Returns the inner transport's reply and counts what it cost; see ``Transport``.
+
+        Raises: BudgetSpent: The call could exceed the budget; nothing is sent.
+        """
         words, pictures = _size(messages)
         asked = words + pictures * self._picture
         held = asked + max_tokens, self._price(asked, max_tokens)

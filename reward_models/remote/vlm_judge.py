@@ -37,15 +37,17 @@ class VideoJudge(Protocol):
         ...
 
     def compare(self, first: Array, second: Array, goal: str) -> JudgeAnswer:
-        """``value`` is first, second or tie."""
+        """Compares two films (k, H, W, 3) uint8; the answer's ``value`` is first, second or tie."""
         ...
 
     def rate(self, frames: Array, goal: str) -> JudgeAnswer:
-        """``value`` from 0 to 1: how far the goal is met at the end."""
+        """Rates a film (k, H, W, 3) uint8; the answer's ``value`` from 0 to 1 is how far the goal
+        is met at the end."""
         ...
 
     def progress(self, frames: Array, goal: str) -> JudgeAnswer:
-        """``value`` (k,) from 0 to 1: how far in each frame."""
+        """Judges each frame of (k, H, W, 3) uint8; the answer's ``value`` (k,) from 0 to 1 is how
+        far the goal is met in it."""
         ...
 
 
@@ -61,10 +63,14 @@ class VLMJudge:
 
     @property
     def name(self) -> str:
+        """The name of the judge, with its model."""
         return f"vlm:{self.transport.model}"
 
     def compare(self, first: Array, second: Array, goal: str) -> JudgeAnswer:
-        """See Judge. Which film is shown first is drawn: models prefer a place."""
+        """Compares two films (k, H, W, 3) uint8; see ``VideoJudge``.
+
+        Which film is shown first is random, because models prefer a place.
+        """
         turned = questions.question_rng(goal, first, second).random() < 0.5
         shown = (second, first) if turned else (first, second)
         asked = questions.comparison_messages(*shown, goal, self.side)
@@ -77,13 +83,16 @@ class VLMJudge:
         return _answer_from(said)
 
     def rate(self, frames: Array, goal: str) -> JudgeAnswer:
-        """See Judge: (rating - 1) / 4."""
+        """Rates a film (k, H, W, 3) uint8 as (rating - 1) / 4; see ``VideoJudge``."""
         said = self._ask(questions.rating_messages(frames, goal, self.side), questions.parse_rating)
         return _answer_from((said - LEAST) / (MOST - LEAST) if isinstance(said, int) else said)
 
     def progress(self, frames: Array, goal: str) -> JudgeAnswer:
-        """See Judge. Frames are shown in an order that is drawn: told their order, a model says
-        that progress was made. The first is also shown as the start, where 0 % is done."""
+        """Judges each frame of (k, H, W, 3) uint8; see ``VideoJudge``.
+
+        The frames are shown in a random order: a model that knows their order reports progress. The
+        first is also shown as the start, where 0 % is done.
+        """
         order = questions.question_rng(goal, frames).permutation(len(frames))
         asked = questions.progress_messages(frames[0], frames[order], goal, self.side)
         said = self._ask(asked, lambda text: questions.parse_progress(text, len(frames)))

@@ -14,4 +14,5 @@ class Constant:
     context, causal = 1, True
 
     def score(self, segment: Segment) -> RewardOutput:
+        """Returns zeros (T, N); see ``RewardModel.score``."""
         return RewardOutput(np.zeros(segment.valid.shape, np.float32), segment.valid.copy())

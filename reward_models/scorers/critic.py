@@ -51,6 +51,7 @@ class Critic(EmbeddingReward):
         self.head, self.low, self.high = head, low, high
 
     def rate(self, rows: Array, before: Array) -> FrameScores:
+        """Returns the scores (n,) of frames with unit rows (n, D); see ``EmbeddingReward.rate``."""
         worth = self.head.values(rows[before[:, LAGS]]) - self.low
         worth = np.clip(worth / (self.high - self.low), 0.0, 1.0)
         return FrameScores(worth, {"worth": worth})

@@ -25,10 +25,11 @@ class EmbeddedEpisodes:
 
     @property
     def count(self) -> int:
+        """The number of episodes E."""
         return len(self.by)
 
     def spans(self) -> list[Array]:
-        """The frames of each episode."""
+        """Returns the frames (n,) int of each episode."""
         return np.split(np.arange(len(self.episode)), np.flatnonzero(np.diff(self.episode)) + 1)
 
     def beside(self, rows: Array, holds: Array, by: Sequence[str]) -> EmbeddedEpisodes:
@@ -62,8 +63,15 @@ def split_episodes(episodes: EmbeddedEpisodes, seed: int) -> tuple[Array, Array,
 
 
 def require_successes_and_failures(episodes: EmbeddedEpisodes, *parts: Array) -> Array:
-    """``met``; ValueError where of one of the ``parts`` (E,) bool no episode of several frames
-    meets its goal, or none fails."""
+    """Checks that each part has episodes of both kinds.
+
+    Args: episodes: The episodes. parts: (E,) bool each.
+
+    Returns: ``met()``, (E,) bool.
+
+    Raises: ValueError: In one of the parts no episode of several frames meets its goal, or none
+    fails.
+    """
     met, whole = episodes.met(), np.array([len(span) > 1 for span in episodes.spans()])
     if not all((kind & part).any() for kind in (met & whole, ~met) for part in parts):
         count = int((met & whole).sum())

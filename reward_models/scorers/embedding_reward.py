@@ -46,10 +46,14 @@ class EmbeddingReward(ABC):
 
     @abstractmethod
     def rate(self, rows: Array, before: Array) -> FrameScores:
-        """What frames with unit rows (n, D) are worth; ``before`` (n, context) as
-        ``frame_histories``."""
+        """Returns what frames are worth.
+
+        Args: rows: (n, D) unit rows of the frames. before: (n, context) int, for each frame the
+        frames before it, as ``frame_histories``.
+        """
 
     def score(self, segment: Segment) -> RewardOutput:
+        """Returns the rewards (T, N) of a segment; see ``RewardModel.score``."""
         where = segment.valid
         rows = self._rows(segment)
         rated = self.rate(rows[where], frame_histories(where, self.context))

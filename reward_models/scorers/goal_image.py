@@ -31,7 +31,13 @@ class GoalImage(EmbeddingReward):
     """Likeness to the nearest of some pictures; see the module's text."""
 
     def __init__(self, encoder: Encoder, goals: Array, formula: Likeness = "cosine"):
-        """``goals`` (k, D): unit rows of the pictures."""
+        """Takes the pictures of a goal.
+
+        Args: encoder: What gives frames their rows. goals: (k, D) unit rows of the pictures.
+        formula: How likeness is measured.
+
+        Raises: ValueError: ``goals`` is not of shape (k, D), or holds no picture.
+        """
         super().__init__(encoder)
         if goals.ndim != 2 or not len(goals):
             raise ValueError(
@@ -41,7 +47,7 @@ class GoalImage(EmbeddingReward):
         self.scale = 0.0, 1.0  # raw scores that are phi 0 and 1
 
     def raw(self, rows: Array) -> Array:
-        """Likeness (n,) of unit rows (n, D), before calibration."""
+        """Returns the likeness (n,) of unit rows (n, D), before calibration."""
         cosine = (rows @ self.goals.T).max(axis=1)
         if self.formula == "cosine":
             return cosine
@@ -54,5 +60,6 @@ class GoalImage(EmbeddingReward):
         self.scale = float(low), float(high)
 
     def rate(self, rows: Array, before: Array) -> FrameScores:
+        """Returns the scores (n,) of frames with unit rows (n, D); see ``EmbeddingReward.rate``."""
         low, high = self.scale
         return FrameScores(progress((self.raw(rows) - low) / max(high - low, 1e-6)))

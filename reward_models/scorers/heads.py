@@ -48,11 +48,12 @@ class Head(nn.Module):
         )
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """Returns numbers (n,) or (n, outputs) of embeddings (n, k, D)."""
         out = self.net(self.scale * rows.flatten(1))
         return out[:, 0] if self.outputs == 1 else out
 
     def values(self, rows: Array) -> Array:
-        """Numbers (n,) f32 of embeddings (n, k, D), the same however they are batched."""
+        """Returns numbers (n,) float32 of embeddings (n, k, D), however they are batched."""
         self.eval()
         with torch.inference_mode():
             x = torch.from_numpy(np.ascontiguousarray(rows, np.float32))
@@ -62,7 +63,7 @@ class Head(nn.Module):
 
 
 def sigmoid(x: Array) -> Array:
-    """1 / (1 + exp(-x))."""
+    """Returns 1 / (1 + exp(-x)) of x (n,), without overflow."""
     return 1.0 / (1.0 + np.exp(-np.clip(x, -60.0, 60.0)))
 
 
@@ -189,8 +190,14 @@ def save_scorer(
     card: Mapping[str, Any],
     arrays: Mapping[str, Array] | None = None,
 ) -> None:
-    """Writes the heads with their card, and ``arrays`` that a refit needs; whoever reads ``path``
-    sees all of it or the old file."""
+    """Writes a scorer.
+
+    The file is replaced as a whole: a reader sees all of the new file or the old one.
+
+    Args: path: The .safetensors file; the card is also written beside it as .json. heads: The
+    fitted networks. card: What the scorer is and was trained on. arrays: What a refit needs, by
+    name, of any shape (n, ...).
+    """
     tensors = {
         f"{number}/{name}": tensor.contiguous()
         for number, head in enumerate(heads)
@@ -204,8 +211,15 @@ def save_scorer(
 def load_scorer(
     path: Path, kind: str, arrays: Sequence[str] = (), beside: Sequence[str] = ()
 ) -> tuple[list[Head], dict[str, Any], dict[str, Array]]:
-    """(heads, card, ``arrays`` by name and what there is of those ``beside``) of the scorer of a
-    kind at ``path``; ValueError where there is none."""
+    """Reads a scorer.
+
+    Args: path: The .safetensors file. kind: The kind of scorer that it must be. arrays: Names of
+    arrays (n, ...) that the file must have. beside: Names of arrays that it may have.
+
+    Returns: (heads, card, arrays by name).
+
+    Raises: ValueError: The file is missing, damaged, or of another kind.
+    """
     train = f"train one: robo-rl reward train {kind} --task TASK --goal KEY --out FILE.safetensors"
     if not path.is_file():
         raise ValueError(f"scorer {path} does not exist; {train}")

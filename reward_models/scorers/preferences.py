@@ -73,8 +73,14 @@ class PreferencePairs:
 
 
 def pairs_from_ratings(films: Array, rating: Array, seed: int) -> PreferencePairs:
-    """Pairs of films (R, L, D), each with ``PAIRED`` that were rated otherwise, as far as there
-    are; those of a film that is held out are held out, too. ``rating`` (R,)."""
+    """Pairs films that were rated otherwise.
+
+    Args: films: (R, L, D) unit rows. rating: (R,) ratings; more is better. seed: Of the random
+    choice of pairs.
+
+    Returns: Pairs of each film with up to ``PAIRED`` others; those of a film that is held out are
+    held out, too.
+    """
     rng = np.random.default_rng([seed, len(rating)])
     # What two people rated is one film.
     _, film = np.unique(
@@ -99,6 +105,7 @@ class Preferences(EmbeddingReward):
         self.heads, self.version = list(heads), 0
 
     def rate(self, rows: Array, before: Array) -> FrameScores:
+        """Returns the scores (n,) of frames with unit rows (n, D); see ``EmbeddingReward.rate``."""
         worth = np.tanh([head.values(rows[:, None]) for head in self.heads])
         return FrameScores(worth.mean(axis=0), doubt=worth.std(axis=0))
 
@@ -109,7 +116,7 @@ class Preferences(EmbeddingReward):
         return figures
 
     def state_dict(self) -> dict[str, Array]:
-        """Weights and version, for a checkpoint."""
+        """Returns the weights by name and the version, for a checkpoint."""
         named = {
             f"{number}/{name}": tensor.numpy()
             for number, head in enumerate(self.heads)
@@ -118,7 +125,7 @@ class Preferences(EmbeddingReward):
         return {"version": np.array(self.version), **named}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Continues from ``state_dict``."""
+        """Continues from the arrays of ``state_dict``."""
         self.version = int(saved["version"])
         for number, head in enumerate(self.heads):
             names = head.state_dict()
@@ -128,7 +135,8 @@ class Preferences(EmbeddingReward):
 
 
 def preference_probabilities(heads: Sequence[Head], first: Array, second: Array) -> Array:
-    """(members, P): how likely each member finds it that the first stretch (P, L, D) is better."""
+    """Returns (members, P), how likely each member finds that the first stretch (P, L, D) is better
+    than the second (P, L, D)."""
 
     def worth(head: Head, stretches: Array) -> Array:
         flat = stretches.reshape(-1, 1, stretches.shape[-1])
@@ -188,7 +196,7 @@ def _agreement(heads: Sequence[Head], pairs: PreferencePairs, held: Array) -> di
 
 
 def most_disputed(heads: Sequence[Head], first: Array, second: Array, count: int) -> Array:
-    """The ``count`` of candidates (P, L, D) on whose answer the members disagree most."""
+    """Returns the indices (count,) of the candidates (P, L, D) that members disagree on most."""
     return np.argsort(-preference_probabilities(heads, first, second).std(axis=0), kind="stable")[
         :count
     ]

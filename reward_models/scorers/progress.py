@@ -47,6 +47,7 @@ class Progress(EmbeddingReward):
         self.head = head
 
     def rate(self, rows: Array, before: Array) -> FrameScores:
+        """Returns the scores (n,) of frames with unit rows (n, D); see ``EmbeddingReward.rate``."""
         along = sigmoid(self.head.values(rows[before[:, LAGS]]))
         return FrameScores(along, {"progress": along})
 
@@ -100,7 +101,8 @@ class ProgressLoss:
 
 
 def success_step(episodes: EmbeddedEpisodes, span: Array) -> int:
-    """The step of an episode from which the goal is met to its end; its length where it is not."""
+    """Returns the step of an episode with frames ``span`` (n,) int from which the goal is met to
+    its end; n where it is not."""
     fails = np.flatnonzero(~episodes.holds[span])
     return int(fails[-1]) + 1 if len(fails) else 0
 
@@ -108,7 +110,13 @@ def success_step(episodes: EmbeddedEpisodes, span: Array) -> int:
 def progress_targets(
     episodes: EmbeddedEpisodes, rewinds: int, rng: np.random.Generator
 ) -> ProgressTargets:
-    """Frames and targets of every episode, and of demonstrations rewound."""
+    """Returns what progress is learned from.
+
+    Args: episodes: The episodes. rewinds: Rewound copies of each demonstration. rng: Chooses where
+    a copy turns back.
+
+    Returns: Frames (n, len(LAGS)) and targets (n,) of every episode and rewound copy.
+    """
     out: list[tuple[Array, Array, Array]] = []
     for number, span in enumerate(episodes.spans()):
         done = success_step(episodes, span)
@@ -136,8 +144,14 @@ class FrameValues(Protocol):
 
 
 def progress_figures(head: FrameValues, episodes: EmbeddedEpisodes, test: Array) -> dict[str, Any]:
-    """Figures on the episodes ``test`` (E,) bool: order along demonstrations, played forth and
-    backwards; how well the end tells those that meet the goal; order of all frames by worth."""
+    """Judges the values of frames on episodes that were not fitted.
+
+    Args: head: What gives frames their values. episodes: The episodes. test: (E,) bool, those to
+    judge by.
+
+    Returns: The order of values along demonstrations, played forwards and backwards; how well the
+    end separates success from failure; the order of all frames by worth.
+    """
     met, far, forth, back, worth = episodes.met(), [], [], [], []
     spans = episodes.spans()
     for number in np.flatnonzero(test):

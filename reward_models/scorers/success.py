@@ -48,6 +48,7 @@ class SuccessClassifier(EmbeddingReward):
         self.context = consecutive
 
     def rate(self, rows: Array, before: Array) -> FrameScores:
+        """Returns the scores (n,) of frames with unit rows (n, D); see ``EmbeddingReward.rate``."""
         chance = sigmoid(self.head.values(rows[:, None]))
         sure = (chance[before] >= self.threshold).all(axis=1).astype(np.float32)
         reward = sure if self.form == "sparse" else chance
@@ -107,7 +108,7 @@ class SuccessLoss:
 def evaluate_classifier(
     head: Head, threshold: float, consecutive: int, episodes: EmbeddedEpisodes, seed: int
 ) -> dict[str, Any]:
-    """Figures of a classifier on those of ``episodes`` that ``seed`` sets aside to judge by."""
+    """Returns figures of a classifier on the episodes that ``seed`` sets aside for the test."""
     test = np.flatnonzero(split_episodes(episodes, seed)[2][episodes.episode])
     chance = sigmoid(head.values(episodes.rows[:, None]))
     return threshold_figures(
@@ -124,7 +125,13 @@ def consecutive_above(episodes: EmbeddedEpisodes, above: Array, consecutive: int
 def threshold_figures(
     chance: Array, sure: Array, episodes: EmbeddedEpisodes, ids: Array
 ) -> dict[str, Any]:
-    """Figures of frames ``ids``: ranking, and what the threshold comes to, also by who acted."""
+    """Judges a classifier on some frames.
+
+    Args: chance: (M,) probabilities of all frames. sure: (M,) bool, the frames that count as
+    success. episodes: The episodes of the frames. ids: (m,) int, the frames to judge by.
+
+    Returns: Figures of the ranking and of the threshold, also by who acted.
+    """
     holds, who = episodes.holds, np.array(episodes.by)[episodes.episode]
     wrong, right = ids[~holds[ids]], ids[holds[ids]]
     by = {name: _share(sure, wrong[who[wrong] == name]) for name in dict.fromkeys(episodes.by)}

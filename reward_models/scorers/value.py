@@ -82,6 +82,7 @@ class Value(EmbeddingReward):
         self.likeness, self.low, self.high = likeness, low, high
 
     def rate(self, rows: Array, before: Array) -> FrameScores:
+        """Returns the scores (n,) of frames with unit rows (n, D); see ``EmbeddingReward.rate``."""
         value = (self.likeness.values(rows[:, None]) - self.low) / (self.high - self.low)
         value = np.clip(value, 0.0, 1.0)
         return FrameScores(value, {"value": value})

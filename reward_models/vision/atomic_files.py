@@ -13,13 +13,16 @@ from safetensors.torch import save
 def write_tensors(
     path: Path, tensors: Mapping[str, torch.Tensor], about: Mapping[str, str]
 ) -> None:
-    """``tensors`` as safetensors with ``about`` in the header."""
+    """Writes a safetensors file as a whole.
+
+    Args: path: The file. tensors: Tensors by name. about: Texts for the header.
+    """
     # Not by save_file, whose files nobody else may read.
     _write(path, save(dict(tensors), metadata=dict(about)))
 
 
 def write_text(path: Path, text: str) -> None:
-    """``text``, in UTF-8."""
+    """Writes a text in UTF-8, as a whole."""
     _write(path, text.encode())
 
 

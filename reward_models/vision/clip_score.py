@@ -74,10 +74,18 @@ class Embedder(Protocol):
     needs: frozenset[str]
     version: int
 
-    def texts(self, texts: tuple[str, ...]) -> Array: ...
+    def texts(self, texts: tuple[str, ...]) -> Array:
+        """Returns unit rows (n, D) of n texts."""
+        ...
 
     def embed(self, segment: Segment, arm_free: bool) -> tuple[Array, Array]:
-        """(unit rows (n, D), spread (n,)) of the successor states where ``valid``, row-major."""
+        """Embeds the successor states of a segment.
+
+        Args: segment: T steps of N environments. arm_free: Whether to put the arm aside where that
+        is possible.
+
+        Returns: (unit rows (n, D), spread (n,)) where ``valid``, row by row.
+        """
         ...
 
 
@@ -90,9 +98,11 @@ class FrameEmbedder:
     version: int = 0
 
     def texts(self, texts: tuple[str, ...]) -> Array:
+        """Returns unit rows (n, D) of n texts."""
         return self.encoder.encode_texts(texts)
 
     def embed(self, segment: Segment, arm_free: bool) -> tuple[Array, Array]:
+        """Returns (unit rows (n, D), spread (n,)) of a segment; see ``Embedder.embed``."""
         where = np.concatenate([np.zeros_like(segment.valid[:1]), segment.valid])
         rows = self.encoder.encode(segment.frames(self.encoder.camera, where))
         return rows, np.zeros(len(rows), np.float32)
@@ -113,12 +123,15 @@ class SurrogateEmbedder:
 
     @property
     def version(self) -> int:
+        """The version of the distilled encoder."""
         return self.surrogate.version
 
     def texts(self, texts: tuple[str, ...]) -> Array:
+        """Returns unit rows (n, D) of n texts."""
         return self.encoder.encode_texts(texts)
 
     def embed(self, segment: Segment, arm_free: bool) -> tuple[Array, Array]:
+        """Returns (unit rows (n, D), spread (n,)) of a segment; see ``Embedder.embed``."""
         rows = {name: segment.signals[name][1:][segment.valid] for name in self.surrogate.names}
         if arm_free:
             rows |= {
@@ -139,16 +152,20 @@ class CachedEmbedder:
 
     @property
     def needs(self) -> frozenset[str]:
+        """What the inner embedder needs."""
         return self.through.needs
 
     @property
     def version(self) -> int:
+        """The version of the inner embedder."""
         return self.through.version
 
     def texts(self, texts: tuple[str, ...]) -> Array:
+        """Returns unit rows (n, D) of n texts."""
         return self.through.texts(texts)
 
     def embed(self, segment: Segment, arm_free: bool) -> tuple[Array, Array]:
+        """Returns (unit rows (n, D), spread (n,)) of a segment; see ``Embedder.embed``."""
         if self._last is None or self._last[0] is not segment or self._last[1] != self.version:
             self._last, self._seen = (segment, self.version), {}
         # Frames are as they are: there only the copy of an encoder can put the arm aside.
@@ -176,9 +193,18 @@ class ClipScore:
         calibration: Mapping[str, tuple[float, float]] | None = None,
         term: Program | None = None,
     ):
-        """Of ``steps`` those of what is never to be are no part of the plan. ``bias``: with it,
-        scale * cosine + bias is the logit of a probability. ``term``: of the state after a step,
-        what its reward is multiplied by, from 0 to 1."""
+        """Takes a plan of captions.
+
+        Args: embedder: Where embeddings come from. steps: Captions of each step of the plan; a step
+        of what must never be is no part of the plan. formula: How a caption is scored. alpha: Share
+        of the projection of ``goal_baseline``, in [0, 1]. scale: Of the cosine, for a logit. bias:
+        With it, scale * cosine + bias is the logit of a probability. calibration: (low, high) raw
+        score of each caption, phi 0 and 1. term: Of the state after a step, a factor of the reward
+        from 0 to 1.
+
+        Raises: ValueError: The formula is unknown or lacks what it compares with, ``alpha`` is out
+        of range, or the plan is empty.
+        """
         if formula not in FORMULAS:
             raise ValueError(f"formula must be one of {', '.join(FORMULAS)}, got {formula!r}")
         if not 0.0 <= alpha <= 1.0:
@@ -202,6 +228,7 @@ class ClipScore:
 
     @property
     def version(self) -> int:
+        """The version of the embedder."""
         return self.embedder.version
 
     @property
@@ -216,12 +243,12 @@ class ClipScore:
         return self.embedder.through if shared else self.embedder
 
     def state_dict(self) -> dict[str, Array]:
-        """The distilled encoder's labels and weights, where there is one."""
+        """Returns the distilled encoder's labels (n, D) and weights by name, or nothing."""
         through = self._through
         return through.surrogate.state_dict() if isinstance(through, SurrogateEmbedder) else {}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Continues from ``state_dict()``."""
+        """Continues from the arrays of ``state_dict()``."""
         if isinstance(self._through, SurrogateEmbedder):
             self._through.surrogate.load_state_dict(saved)
 
@@ -271,6 +298,7 @@ class ClipScore:
             self.calibration[caption.text] = float(low), float(high)
 
     def score(self, segment: Segment) -> RewardOutput:
+        """Returns the rewards (T, N) of a segment; see ``RewardModel.score``."""
         where = segment.valid
         phi: dict[str, Array] = {}
         held: dict[str, Array] = {}

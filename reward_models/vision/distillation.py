@@ -81,7 +81,13 @@ class Surrogate:
         targets: Array,
         progress: Callable[[float], None] | None = None,
     ) -> dict[str, float]:
-        """Adds labelled rows, trains, returns the loss. The first call sets the input scaling."""
+        """Adds labelled states and trains; the first call also sets the input scaling.
+
+        Args: signals: {name: (n, k)} signals of the states. targets: (n, D) embeddings of their
+        frames. progress: Called with the share done, from 0 to 1.
+
+        Returns: {"loss": of the last step}.
+        """
         x = torch.from_numpy(self.flatten(signals))
         y = torch.from_numpy(np.asarray(targets, np.float32).reshape(len(x), self.dim))
         first = not self._weights
@@ -149,9 +155,14 @@ class Surrogate:
         return loss_mean
 
     def predict(self, signals: Mapping[str, Array]) -> tuple[Array, Array]:
-        """(mean (n, D), spread (n,)) of signal rows; the mean is a unit row again.
+        """Predicts embeddings.
 
-        The spread is the members' root-mean-square distance from their mean.
+        Args: signals: {name: (n, k)} signals of states.
+
+        Returns: (mean (n, D), spread (n,)): the mean is a unit row again, and the spread is the
+        members' root-mean-square distance from it.
+
+        Raises: ValueError: The model is not fitted.
         """
         if not self._weights:
             raise ValueError("this distilled model is not fitted; call fit() or load() first")
@@ -168,12 +179,13 @@ class Surrogate:
         return torch.cat(means).numpy(), torch.cat(spreads).numpy()
 
     def remember(self, signals: Mapping[str, Array], targets: Array) -> None:
-        """Puts labelled rows back after ``load``, so that a refit does not forget them."""
+        """Puts labelled states back after ``load``, signals {name: (n, k)} and targets (n, D), so
+        that a refit does not forget them."""
         self._inputs = torch.from_numpy(self.flatten(signals))
         self._targets = torch.from_numpy(np.asarray(targets, np.float32))
 
     def state_dict(self) -> dict[str, Array]:
-        """Weights, labels and version: what a refit has changed, for a checkpoint."""
+        """Returns weights, labels (n, D) and version, for a checkpoint."""
         arrays = {f"w{i}": w.numpy() for i, w in enumerate(self._weights)}
         return arrays | {
             "mean": self._mean.numpy(),
@@ -184,7 +196,10 @@ class Surrogate:
         }
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Continues from ``state_dict()`` of a surrogate of the same sizes."""
+        """Continues from the arrays of ``state_dict()``.
+
+        Raises: ValueError: They are of a model of other sizes.
+        """
         weights = [torch.from_numpy(saved[f"w{i}"].copy()) for i in range(len(self._weights))]
         if [w.shape for w in weights] != [w.shape for w in self._weights]:
             raise ValueError("the saved distilled model has other sizes; start a new run")

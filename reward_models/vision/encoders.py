@@ -42,7 +42,14 @@ class TorchEncoder(ABC):
         """Raw embeddings (k, D) of frames (k, H, W, 3) uint8 on the device."""
 
     def encode(self, frames: Array) -> Array:
-        """Unit rows (k, D) f32 of frames (k, H, W, 3) uint8."""
+        """Embeds frames.
+
+        Args: frames: (k, H, W, 3) RGB uint8.
+
+        Returns: (k, D) float32 unit rows.
+
+        Raises: ValueError: The frames have another shape or type.
+        """
         if frames.ndim != 4 or frames.shape[3] != 3 or frames.dtype != np.uint8:
             raise ValueError(
                 f"frames must be (k, H, W, 3) uint8, got {frames.shape} {frames.dtype}"
@@ -68,7 +75,7 @@ class TorchEncoder(ABC):
 
     @abstractmethod
     def encode_texts(self, texts: tuple[str, ...]) -> Array:
-        """Unit rows (len(texts), D) f32."""
+        """Returns unit rows (n, D) float32 of n texts."""
 
 
 class EmbeddedClip(TorchEncoder):
@@ -102,6 +109,7 @@ class EmbeddedClip(TorchEncoder):
         return self.model.images(frames, self._tower)
 
     def encode_texts(self, texts: tuple[str, ...]) -> Array:
+        """Returns unit rows (n, D) float32 of n texts of known words."""
         config = self.model.config
         tokens = tiny_clip.tokenize(texts, config.context, config.words).to(self.device)
         with torch.inference_mode():
@@ -125,6 +133,14 @@ class OpenClip(TorchEncoder):
         batch: int = 64,
         dtype: torch.dtype = torch.float32,
     ):
+        """Loads a model.
+
+        Args: name: The model, as open_clip lists it. pretrained: Its weights: a tag, or the path of
+        a file. device: Where it computes. batch: Frames encoded together. dtype: The number format
+        of images.
+
+        Raises: ValueError: The model or its weights are unknown, or cannot be loaded.
+        """
         import open_clip
 
         super().__init__(device, batch, dtype)
@@ -151,6 +167,7 @@ class OpenClip(TorchEncoder):
         return self.model.encode_image((x - self._mean) / self._std)
 
     def encode_texts(self, texts: tuple[str, ...]) -> Array:
+        """Returns unit rows (n, D) float32 of n texts."""
         with torch.inference_mode():
             tokens = self._tokenize(list(texts)).to(self.device)
             return F.normalize(self.model.encode_text(tokens).float(), dim=-1).cpu().numpy()

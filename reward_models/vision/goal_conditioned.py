@@ -25,6 +25,7 @@ class GoalConditionedReward:
 
     @property
     def version(self) -> int:
+        """The version of what all models look through."""
         return self.models[0].version
 
     @property
@@ -33,14 +34,16 @@ class GoalConditionedReward:
         return self.models[0].frame_size
 
     def state_dict(self) -> dict[str, Array]:
-        """That of what all look through."""
+        """Returns the arrays of what all models look through."""
         return self.models[0].state_dict()
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Continues from ``state_dict()``."""
+        """Continues from the arrays of ``state_dict()``."""
         self.models[0].load_state_dict(saved)
 
     def score(self, segment: Segment) -> RewardOutput:
+        """Returns the rewards (T, N), of each environment by the model of its goal; see
+        ``RewardModel.score``."""
         of = [model.score(segment) for model in self.models]
         asked = segment.signals[self.asked][1:].argmax(axis=-1)
 

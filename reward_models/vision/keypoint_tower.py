@@ -44,6 +44,7 @@ class Convolution(nn.Module):
         self.skip = skip
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Returns features (B, outputs, H / stride, W / stride) of features (B, inputs, H, W)."""
         y = self.norm(self.conv(x))
         return F.relu(x + y if self.skip else y)
 
@@ -62,6 +63,8 @@ class Keypoints(nn.Module):
         self.register_buffer("grid", grid, persistent=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Returns places and features (B, keypoints * (2 + features)) of features (B, C, side,
+        side)."""
         where = self.score(x).flatten(2).softmax(dim=-1)
         what = self.value(x).flatten(2).transpose(1, 2)
         return torch.cat([where @ self.grid.to(where.dtype), where @ what], dim=-1).flatten(1)
@@ -96,6 +99,7 @@ class KeypointTower(nn.Module):
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Returns embeddings (B, dim) of pictures (B, 3, size, size)."""
         fine = self.fine(patches(x))
         middle = self.middle(fine)
         coarse = self.coarse(middle)

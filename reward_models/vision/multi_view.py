@@ -34,13 +34,14 @@ class MultiViewReward:
         return self.models[0].frame_size
 
     def state_dict(self) -> dict[str, Array]:
-        """Nothing: no part of it learns."""
+        """Returns nothing: no part of it learns."""
         return {}
 
     def load_state_dict(self, saved: dict[str, Array]) -> None:
-        """Continues from ``state_dict()``."""
+        """Does nothing: no part of it learns."""
 
     def score(self, segment: Segment) -> RewardOutput:
+        """Returns the least of the models' rewards (T, N); see ``RewardModel.score``."""
         seen = [model.score(segment) for model in self.models]
 
         def least(of: Callable[[RewardOutput], Array]) -> Array:

@@ -84,8 +84,12 @@ class TableCaptions:
         return out
 
     def softened(self, signals: Mapping[str, Array]) -> TableCaptions:
-        """The same, each condition as soft as its distances in such states allow: a button moves a
-        centimetre, an arm half a metre."""
+        """Returns the captions with each condition as soft as its distances in some states allow.
+
+        A button moves a centimetre, an arm half a metre.
+
+        Args: signals: {name: (M, k)} signals of the states.
+        """
 
         def soft(margins: Array) -> Array:
             most = np.quantile(np.maximum(-margins, 0.0), 0.9, axis=0)

@@ -156,10 +156,12 @@ class TinyClip(torch.nn.Module):
 
     @property
     def scale(self) -> torch.Tensor:
+        """The factor of the cosine in a logit, a scalar."""
         return self.clip.logit_scale.exp()
 
     @property
     def bias(self) -> torch.Tensor:
+        """The offset of a logit, a scalar."""
         return self.clip.logit_bias
 
     def images(self, frames: torch.Tensor, tower: torch.nn.Module | None = None) -> torch.Tensor:
@@ -189,7 +191,15 @@ def fold_batch_norm(tower: torch.nn.Module) -> torch.nn.Module:
 
 
 def tokenize(texts: Sequence[str], context: int, vocabulary: tuple[str, ...]) -> torch.Tensor:
-    """Token ids (len(texts), context) int64; ValueError names a word outside the vocabulary."""
+    """Returns the token ids of texts.
+
+    Args: texts: n texts. context: The number of tokens of a text, with the end mark. vocabulary:
+    The known words.
+
+    Returns: (n, context) int64.
+
+    Raises: ValueError: A text is too long, or has a word outside the vocabulary.
+    """
     out = torch.zeros(len(texts), context, dtype=torch.long)
     for row, text in enumerate(texts):
         words = caption_words(text)
@@ -219,7 +229,12 @@ def content_hash(model: torch.nn.Module) -> str:
 
 
 def save(model: TinyClip, path: Path, card: dict[str, Any]) -> None:
-    """Writes fp16 weights that name their homes, and the card beside them (``.json``)."""
+    """Writes a model in half precision, with its training scenes, and the card beside it.
+
+    Args: model: The model. path: The .safetensors file. card: What it was trained on.
+
+    Raises: ValueError: The model has no training scenes.
+    """
     if not model.homes:
         raise ValueError("cannot save a model without its training scenes: set its Home")
     tensors = {k: v.half().contiguous() for k, v in model.state_dict().items()}

@@ -355,7 +355,7 @@ def _rank(
 
 
 def photometric(frames: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
-    """Frames with each channel's gain and offset changed a little, uint8."""
+    """Returns frames (k, H, W, 3) uint8 with each channel's gain and offset changed a little."""
     k = len(frames)
     gain = torch.as_tensor(rng.uniform(0.9, 1.1, (k, 1, 1, 3)), dtype=torch.float32)
     offset = torch.as_tensor(rng.uniform(-8, 8, (k, 1, 1, 1)), dtype=torch.float32)

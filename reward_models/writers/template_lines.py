@@ -35,9 +35,11 @@ class ProgramLines:
         return name
 
     def say(self, words: str) -> None:
+        """Adds a comment."""
         self.lines.append(f"    # {words}")
 
     def read(self, entity: CardEntity) -> str:
+        """Returns the pose signal of an entity, which becomes an argument of the program."""
         self.signals[entity.pose_signal] = None
         return entity.pose_signal
 
@@ -62,6 +64,7 @@ class ProgramLines:
         return signal.name
 
     def text(self) -> str:
+        """Returns the whole program."""
         body = "\n".join(self.lines)
         entries = "".join(f'        "{k}": {v},\n' for k, v in self.components.items())
         return f"def reward({', '.join(self.signals)}):\n{body}\n    return {{\n{entries}    }}\n"

@@ -401,6 +401,7 @@ class AtomBuilder:
         return atom
 
     def kind(self, term: Term) -> str:
+        """Returns the kind of a term's entity, or of the first that a choice is among."""
         return self.card.entity(term.among[0] if isinstance(term, EntityChoice) else term).kind
 
     def _can(self, term: Term, *what: str) -> bool:

@@ -223,6 +223,7 @@ class ReferenceResolver:
 
 
 def has_pronoun(phrase: Phrase) -> bool:
+    """Returns whether a phrase holds the pronoun "it"."""
     if isinstance(phrase, ReferentList):
         return any(has_pronoun(p) for p in phrase.parts)
     return isinstance(phrase, Anaphor) and phrase.how == "it"

@@ -116,9 +116,11 @@ class Quantity:
         return self.least
 
     def at_least(self) -> Quantity:
+        """Returns this quantity as a lower bound."""
         return replace(self, most=None, just=False)
 
     def at_most(self) -> Quantity:
+        """Returns this quantity as an upper bound."""
         return Quantity(self.unit, None, self.most)
 
 
