@@ -33,6 +33,7 @@ from real_robot import (
     RobotFault,
     RobotState,
     RunConfig,
+    RunOptions,
     RunResult,
     SafetyFilter,
     Sent,
@@ -57,9 +58,9 @@ from real_robot.core.states import (
 )
 from real_robot.policy.runner import PolicyRunner
 from real_robot.safety.fault_latch import FaultLatch, LatchedError
-from real_robot.session.control_loop import rescue
 from real_robot.session.monitor import Monitor
 from real_robot.session.replay import limit_usage, replay, simulation_gap
+from real_robot.session.rescue import rescue
 from robo_rl.arm.episodes import run_episodes
 from robo_rl.arm.simulated import SimStage
 from robo_rl.goals.bundle_task import task_of_bundle
@@ -276,6 +277,16 @@ def test_what_does_not_fit_is_refused_before_the_arm_is_touched(bundle: PolicyBu
             rig.run(driver=driver, **{"steps": None, **length})
     with pytest.raises(ValueError, match="max_age must be above 0"):
         RunConfig(max_age=float("nan"))
+
+
+def test_options_are_given_by_name_or_grouped(bundle: PolicyBundle) -> None:
+    rig = Rig(bundle)
+    options = RunOptions(perception=rig.eyes, clock=rig.clock, steps=20)
+    assert run(rig.driver, bundle, options, steps=3).actions == 3
+    with pytest.raises(TypeError, match="unexpected keyword argument 'step'"):
+        run(rig.driver, bundle, options, step=3)
+    with pytest.raises(ValueError, match="not both"):
+        run(rig.driver, bundle, options, seconds=1.0)
 
 
 @pytest.mark.fault(40)

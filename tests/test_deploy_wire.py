@@ -171,7 +171,7 @@ def test_a_fresh_arm_is_sent_to_calibration(
 ) -> None:
     # Real time would lock the memory of this process, which is a test run's.
     monkeypatch.setattr(
-        "real_robot.session.control_loop.realtime", lambda *_: contextlib.nullcontext(())
+        "real_robot.session.session.realtime", lambda *_: contextlib.nullcontext(())
     )
     asked = emulate.EmulateCommand(robot="so101", uncalibrated=True)
     calibrated = emulate._given_options(asked)["calibrated"][1]

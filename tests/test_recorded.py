@@ -22,7 +22,7 @@ from real_robot.operator.scripted import RememberingDriver, ScriptedOperator
 from real_robot.perception.base import SimPerception
 from real_robot.perception.camera import Frame, RecordedCamera
 from real_robot.policy.twin import Twin
-from real_robot.session.control_loop import run
+from real_robot.session.run import run
 from real_robot.sim.sim_driver import SimDriver
 from robo_rl.arm.episodes import next_number
 from robo_rl.arm.noop_policy import make_noop_policy

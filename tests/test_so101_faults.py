@@ -25,7 +25,7 @@ from real_robot.core.driver import Sent
 from real_robot.drivers import servo_port
 from real_robot.drivers.calibration import Calibration
 from real_robot.drivers.so101 import FeetechPort
-from real_robot.session.control_loop import rescue
+from real_robot.session.rescue import rescue
 
 Took = Callable[[float, str], None]
 

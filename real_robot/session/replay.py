@@ -24,8 +24,7 @@ from real_robot.core.pacing import VirtualClock
 from real_robot.log.recorder import Log, read_log
 from real_robot.log.tape import ReplayDiverged, TapeEnd, TapePlayer, decode
 from real_robot.policy.bundle import PolicyBundle
-from real_robot.session import control_loop
-from real_robot.session.control_loop import run
+from real_robot.session.run import run, task_of_manifest
 from real_robot.sim.sim_driver import SimDriver
 from sims.core.task import Task
 
@@ -54,7 +53,7 @@ class _RecordedDriver:
 
 
 def replay(
-    path: str | Path, task_of: Callable[[Manifest], Task[Any]] = control_loop.task_of_manifest
+    path: str | Path, task_of: Callable[[Manifest], Task[Any]] = task_of_manifest
 ) -> ReplayResult:
     """Runs the log at ``path`` again and compares states and targets, bit for bit; ``task_of`` says
     through what the policy saw the world."""
@@ -164,9 +163,7 @@ def simulation_gap(log: Log) -> SimulationGap:
     manifest = Manifest.from_json(json.dumps(log.run["manifest"]))
     clock = VirtualClock(1.0)
     period = log.run["robot"]["period"]
-    driver = SimDriver(
-        control_loop.task_of_manifest(manifest), clock=clock, period=period, encoder=0.0
-    )
+    driver = SimDriver(task_of_manifest(manifest), clock=clock, period=period, encoder=0.0)
     scene, begun = driver.scene, clock.now_ns()
     driver.connect()
     seen = (decode(outcome) for name, outcome in log.tape if name == "eyes.read")

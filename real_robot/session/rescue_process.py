@@ -20,7 +20,7 @@ from real_robot.core.child_process import child_socket
 from real_robot.core.clearance import Clearance
 from real_robot.core.config import RunConfig
 from real_robot.safety.fault_latch import FaultLatch
-from real_robot.session.control_loop import rescue
+from real_robot.session.rescue import rescue
 from sims import make_task
 
 

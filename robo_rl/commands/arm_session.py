@@ -27,8 +27,8 @@ from real_robot.perception.base import MergedPerception, Perception
 from real_robot.perception.camera import CameraModel, RecordedCamera, VideoDevice
 from real_robot.perception.tags import TagLocator, TagPerception, load_tags
 from real_robot.safety.fault_latch import FaultLatch, LatchedError
-from real_robot.session.control_loop import rescue
 from real_robot.session.monitor import Monitor
+from real_robot.session.rescue import rescue
 from robo_rl.arm.connected import ConnectedStage
 from robo_rl.arm.emulated import EmulatedStage
 from robo_rl.arm.episodes import run_episodes
