@@ -68,11 +68,14 @@ class TaskCard:
 def from_dict(card: Mapping[str, Any]) -> TaskCard:
     """Reads a task card.
 
-    Args: card: The dict of ``Task.card()``; unknown keys are ignored.
+    Args:
+        card: The dict of ``Task.card()``; unknown keys are ignored.
 
-    Returns: The card.
+    Returns:
+        The card.
 
-    Raises: ValueError: An entry lacks a key.
+    Raises:
+        ValueError: An entry lacks a key.
     """
 
     def tuples(value: Any) -> Any:
@@ -185,10 +188,12 @@ class RewardModel(Protocol):
     def score(self, segment: Segment) -> RewardOutput:
         """Scores every transition of a segment.
 
-        Args: segment: T steps of N environments.
+        Args:
+            segment: T steps of N environments.
 
-        Returns: Rewards (T, N) and what goes with them; ``reward[t]`` judges the transition of
-        ``action[t]``.
+        Returns:
+            Rewards (T, N) and what goes with them; ``reward[t]`` judges the transition of
+            ``action[t]``.
         """
         ...
 

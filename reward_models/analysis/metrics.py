@@ -10,9 +10,11 @@ Array = np.ndarray
 def ranks(x: Array) -> Array:
     """Returns the ranks of values.
 
-    Args: x: (n,) values.
+    Args:
+        x: (n,) values.
 
-    Returns: (n,) ranks from 1; equal values share their mean rank.
+    Returns:
+        (n,) ranks from 1; equal values share their mean rank.
     """
     _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
@@ -22,9 +24,12 @@ def ranks(x: Array) -> Array:
 def spearman(a: Array, b: Array) -> float:
     """Returns Spearman's rank correlation.
 
-    Args: a: (n,) values. b: (n,) values of the same things.
+    Args:
+        a: (n,) values.
+        b: (n,) values of the same things.
 
-    Returns: The correlation in [-1, 1]; NaN where one side is constant.
+    Returns:
+        The correlation in [-1, 1]; NaN where one side is constant.
     """
     ra, rb = ranks(a), ranks(b)
     ra, rb = ra - ra.mean(), rb - rb.mean()
@@ -40,10 +45,13 @@ def or_none(figure: float) -> float | None:
 def auc(score: Array, positive: Array) -> float:
     """Returns the area under the ROC curve.
 
-    Args: score: (n,) scores. positive: (n,) bool, which of them are positives.
+    Args:
+        score: (n,) scores.
+        positive: (n,) bool, which of them are positives.
 
-    Returns: The chance in [0, 1] that a positive outscores a negative, where a tie counts half; NaN
-    where one of the two is missing.
+    Returns:
+        The chance in [0, 1] that a positive outscores a negative, where a tie counts half; NaN
+        where one of the two is missing.
     """
     positive = np.asarray(positive, bool)
     p, n = int(positive.sum()), int((~positive).sum())
@@ -55,10 +63,13 @@ def auc(score: Array, positive: Array) -> float:
 def average_precision(score: Array, positive: Array) -> float:
     """Returns the area under the precision-recall curve.
 
-    Args: score: (n,) scores. positive: (n,) bool, which of them are positives.
+    Args:
+        score: (n,) scores.
+        positive: (n,) bool, which of them are positives.
 
-    Returns: The mean precision in [0, 1] at each positive, where tied scores are one step; NaN
-    without positives.
+    Returns:
+        The mean precision in [0, 1] at each positive, where tied scores are one step; NaN without
+        positives.
     """
     order = np.argsort(-score, kind="stable")
     score, positive = score[order], np.asarray(positive, bool)[order]
@@ -75,12 +86,16 @@ def paired_gain(a: Array, b: Array, draws: int = 4000) -> tuple[float, float, fl
     The bootstrap keeps pairs together: it samples trainings with replacement, and episodes within
     them.
 
-    Args: a: (S, E) successes of S trainings on E episodes. b: (S, E) successes of the other method
-    on the same episodes. draws: The number of bootstrap samples.
+    Args:
+        a: (S, E) successes of S trainings on E episodes.
+        b: (S, E) successes of the other method on the same episodes.
+        draws: The number of bootstrap samples.
 
-    Returns: (mean of a - b, low, high), a 95 % interval.
+    Returns:
+        (mean of a - b, low, high), a 95 % interval.
 
-    Raises: ValueError: The successes are not of shape (S, E), or there are none.
+    Raises:
+        ValueError: The successes are not of shape (S, E), or there are none.
     """
     difference = np.asarray(a, float) - np.asarray(b, float)
     if difference.ndim != 2 or not difference.size:
@@ -98,12 +113,16 @@ def paired_gain(a: Array, b: Array, draws: int = 4000) -> tuple[float, float, fl
 def wilson(successes: int, n: int, z: float = 1.96) -> tuple[float, float]:
     """Returns Wilson's interval of a rate.
 
-    Args: successes: The number of successes. n: The number of trials. z: The quantile of the normal
-    distribution; 1.96 gives 95 %.
+    Args:
+        successes: The number of successes.
+        n: The number of trials.
+        z: The quantile of the normal distribution; 1.96 gives 95 %.
 
-    Returns: (low, high) in [0, 1].
+    Returns:
+        (low, high) in [0, 1].
 
-    Raises: ValueError: There are no trials.
+    Raises:
+        ValueError: There are no trials.
     """
     if n < 1:
         raise ValueError(f"an interval needs at least one trial, got {n}")
@@ -116,11 +135,15 @@ def wilson(successes: int, n: int, z: float = 1.96) -> tuple[float, float]:
 def threshold_within_bound(score: Array, positive: Array, bound: float) -> float:
     """Returns the lowest threshold that keeps the share of false positives within a bound.
 
-    Args: score: (n,) scores. positive: (n,) bool, which of them are positives. bound: The most that
-    the upper end of Wilson's interval of the share of negatives at or above the threshold may be.
+    Args:
+        score: (n,) scores.
+        positive: (n,) bool, which of them are positives.
+        bound: The most that the upper end of Wilson's interval of the share of negatives at or
+            above the threshold may be.
 
-    Returns: The threshold; just above every negative where they are too few to show the bound, and
-    0.5 without negatives.
+    Returns:
+        The threshold; just above every negative where they are too few to show the bound, and 0.5
+        without negatives.
     """
     wrong = np.sort(score[~positive])[::-1]
     allowed = 0
@@ -132,11 +155,13 @@ def threshold_within_bound(score: Array, positive: Array, bound: float) -> float
 def kendall(score: Array, order: Array) -> float:
     """Returns Kendall's tau over the pairs that differ in order (Somers' D of score given order).
 
-    Args: score: (n,) scores; a tie counts as neither agreement nor disagreement. order: (n,) the
-    order that the scores should have.
+    Args:
+        score: (n,) scores; a tie counts as neither agreement nor disagreement.
+        order: (n,) the order that the scores should have.
 
-    Returns: The figure in [-1, 1]: 1 where every higher order scores higher; NaN where no pair
-    differs.
+    Returns:
+        The figure in [-1, 1]: 1 where every higher order scores higher; NaN where no pair
+        differs.
     """
     differ = np.sign(order[:, None] - order[None])
     if not differ.any():
@@ -147,9 +172,12 @@ def kendall(score: Array, order: Array) -> float:
 def brier(chance: Array, positive: Array) -> float:
     """Returns the mean squared error of probabilities.
 
-    Args: chance: (n,) probabilities. positive: (n,) bool, what was so.
+    Args:
+        chance: (n,) probabilities.
+        positive: (n,) bool, what was so.
 
-    Returns: The error in [0, 1]: 0 is perfect, and 0.25 is what a constant 0.5 scores.
+    Returns:
+        The error in [0, 1]: 0 is perfect, and 0.25 is what a constant 0.5 scores.
     """
     return float(np.mean((chance - positive) ** 2))
 
@@ -157,10 +185,13 @@ def brier(chance: Array, positive: Array) -> float:
 def reliability(chance: Array, positive: Array, bins: int = 10) -> list[tuple[float, float, int]]:
     """Returns how often what was given each probability was so.
 
-    Args: chance: (n,) probabilities. positive: (n,) bool, what was so. bins: The number of equal
-    ranges of probability.
+    Args:
+        chance: (n,) probabilities.
+        positive: (n,) bool, what was so.
+        bins: The number of equal ranges of probability.
 
-    Returns: (mean probability, share that was so, count) of each range that holds any.
+    Returns:
+        (mean probability, share that was so, count) of each range that holds any.
     """
     at = np.minimum((np.asarray(chance) * bins).astype(int), bins - 1)
     return [
@@ -172,11 +203,14 @@ def reliability(chance: Array, positive: Array, bins: int = 10) -> list[tuple[fl
 def calibration_error(chance: Array, positive: Array, bins: int = 10) -> float:
     """Returns the expected calibration error.
 
-    Args: chance: (n,) probabilities. positive: (n,) bool, what was so. bins: The number of equal
-    ranges of probability.
+    Args:
+        chance: (n,) probabilities.
+        positive: (n,) bool, what was so.
+        bins: The number of equal ranges of probability.
 
-    Returns: The mean distance in [0, 1] of probability and share that was so, each range weighted
-    by its count.
+    Returns:
+        The mean distance in [0, 1] of probability and share that was so, each range weighted by
+        its count.
     """
     cells = reliability(chance, positive, bins)
     return sum(abs(said - so) * n for said, so, n in cells) / len(chance)

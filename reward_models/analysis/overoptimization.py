@@ -38,12 +38,15 @@ class ProxyChange:
 def compare_proxy_with_truth(proxy: tuple[Array, Array], truth: tuple[Array, Array]) -> ProxyChange:
     """Compares how the proxy and the truth of the same episodes changed.
 
-    Args: proxy: (before, now), proxies (k,) of the same k episodes. truth: (before, now), successes
-    (n,) bool of the same n episodes.
+    Args:
+        proxy: (before, now), proxies (k,) of the same k episodes.
+        truth: (before, now), successes (n,) bool of the same n episodes.
 
-    Returns: The change of both, with what noise would explain.
+    Returns:
+        The change of both, with what noise would explain.
 
-    Raises: ValueError: There are fewer than two episodes.
+    Raises:
+        ValueError: There are fewer than two episodes.
     """
     rise = np.asarray(proxy[1], float) - np.asarray(proxy[0], float)
     if len(rise) < 2:

@@ -61,9 +61,12 @@ class ScreeningResult:
 def screen_reward(reward: Array, trials: ArchiveEpisodes) -> ScreeningResult:
     """Runs every screen on a reward.
 
-    Args: reward: (T, N) rewards of the archive's episodes. trials: The episodes.
+    Args:
+        reward: (T, N) rewards of the archive's episodes.
+        trials: The episodes.
 
-    Returns: The figure of each screen, and a finding for each that does not pass.
+    Returns:
+        The figure of each screen, and a finding for each that does not pass.
     """
     figures, found, silent = {}, [], []
     for name, judge in SCREENS.items():
@@ -95,10 +98,13 @@ def preference(reward: Array, trials: ArchiveEpisodes) -> Answer:
     The trajectory preference of CARD (arXiv:2410.14660), over all pairs instead of against the best
     failure alone, which one lucky failure decides.
 
-    Args: reward: (T, N) rewards of the archive's episodes. trials: The episodes.
+    Args:
+        reward: (T, N) rewards of the archive's episodes.
+        trials: The episodes.
 
-    Returns: The share of (success, failure) pairs in which the success has the higher mean reward;
-    None where the archive has no episodes to judge by.
+    Returns:
+        The share of (success, failure) pairs in which the success has the higher mean reward; None
+        where the archive has no episodes to judge by.
     """
     paid, won = per_episode(reward, trials), trials.succeeded
     if not won[trials.kind == "expert"].any() or won.all():
@@ -118,10 +124,13 @@ def preference(reward: Array, trials: ArchiveEpisodes) -> Answer:
 def stopping_short(reward: Array, trials: ArchiveEpisodes) -> Answer:
     """Screens whether stopping short of the goal is paid like reaching it.
 
-    Args: reward: (T, N) rewards of the archive's episodes. trials: The episodes.
+    Args:
+        reward: (T, N) rewards of the archive's episodes.
+        trials: The episodes.
 
-    Returns: The median pay at the end of episodes that stop short, where doing nothing is 0 and
-    success is 1; None where the archive has no episodes to judge by.
+    Returns:
+        The median pay at the end of episodes that stop short, where doing nothing is 0 and success
+        is 1; None where the archive has no episodes to judge by.
     """
     scale = _scale(reward, trials)
     short = (trials.kind == "short") & ~trials.succeeded
@@ -142,10 +151,13 @@ def stopping_short(reward: Array, trials: ArchiveEpisodes) -> Answer:
 def farming(reward: Array, trials: ArchiveEpisodes) -> Answer:
     """Screens whether random and swinging actions are paid: motion is not progress.
 
-    Args: reward: (T, N) rewards of the archive's episodes. trials: The episodes.
+    Args:
+        reward: (T, N) rewards of the archive's episodes.
+        trials: The episodes.
 
-    Returns: The mean pay of aimless actions, where doing nothing is 0 and success is 1; None where
-    the archive has no episodes to judge by.
+    Returns:
+        The mean pay of aimless actions, where doing nothing is 0 and success is 1; None where the
+        archive has no episodes to judge by.
     """
     scale = _scale(reward, trials)
     rows = np.isin(trials.kind, ("random", "swing")) & ~trials.success.any(axis=0)
@@ -171,10 +183,13 @@ def survival_bonus(reward: Array, trials: ArchiveEpisodes) -> Answer:
     """Screens whether success is paid clearly more than doing nothing, and, where episodes may end
     early, whether ending one early is better than staying.
 
-    Args: reward: (T, N) rewards of the archive's episodes. trials: The episodes.
+    Args:
+        reward: (T, N) rewards of the archive's episodes.
+        trials: The episodes.
 
-    Returns: The difference of success and doing nothing as a share of all that is paid; None where
-    the archive has no episodes to judge by.
+    Returns:
+        The difference of success and doing nothing as a share of all that is paid; None where the
+        archive has no episodes to judge by.
     """
     still = trials.kind == "still"
     idle = per_episode(reward, trials)[still]
@@ -205,10 +220,13 @@ def survival_bonus(reward: Array, trials: ArchiveEpisodes) -> Answer:
 def progress_order(reward: Array, trials: ArchiveEpisodes) -> Answer:
     """Screens whether later stages of a demonstration are paid more than earlier ones.
 
-    Args: reward: (T, N) rewards of the archive's episodes. trials: The episodes.
+    Args:
+        reward: (T, N) rewards of the archive's episodes.
+        trials: The episodes.
 
-    Returns: The largest loss on the way to success as a share of the way's own range, the median
-    over demonstrations; None where the archive has no episodes to judge by.
+    Returns:
+        The largest loss on the way to success as a share of the way's own range, the median over
+        demonstrations; None where the archive has no episodes to judge by.
     """
     drops = []
     for n, valid in _columns(trials, (trials.kind == "expert") & trials.succeeded):
@@ -248,10 +266,12 @@ def outcome_correlation(paid: Array, outcome: Array) -> Answer:
     A policy that is paid well for episodes that end badly has found something else (Goodhart). A
     search gives its validation seeds.
 
-    Args: paid: (E,) rewards of the policy's episodes. outcome: (E,) how they ended; more is better.
+    Args:
+        paid: (E,) rewards of the policy's episodes.
+        outcome: (E,) how they ended; more is better.
 
-    Returns: The rank correlation, with a warning where it is too low; None where a side is
-    constant.
+    Returns:
+        The rank correlation, with a warning where it is too low; None where a side is constant.
     """
     from reward_models.analysis.metrics import spearman
 
@@ -297,9 +317,12 @@ def _tail(valid: Array) -> int:
 def per_episode(reward: Array, trials: ArchiveEpisodes) -> Array:
     """Returns the mean reward per step of each episode.
 
-    Args: reward: (T, N) rewards. trials: The episodes.
+    Args:
+        reward: (T, N) rewards.
+        trials: The episodes.
 
-    Returns: (N,) means over the valid steps.
+    Returns:
+        (N,) means over the valid steps.
     """
     valid = trials.segment.valid
     return np.where(valid, reward, 0.0).sum(axis=0) / np.maximum(valid.sum(axis=0), 1)

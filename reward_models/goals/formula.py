@@ -290,12 +290,15 @@ def parse(text: str) -> Formula:
 def to_data(formula: Formula) -> list[Any]:
     """Returns a formula as lists that JSON keeps.
 
-    Args: formula: A filled formula.
+    Args:
+        formula: A filled formula.
 
-    Returns: ``[name, [arguments], {numbers}]``. ``after`` is left out where it is 0, so goals that
-    compare with the start are written as before that number existed.
+    Returns:
+        ``[name, [arguments], {numbers}]``. ``after`` is left out where it is 0, so goals that
+        compare with the start are written as before that number existed.
 
-    Raises: FormulaError: A number is missing: fill the formula against a card first.
+    Raises:
+        FormulaError: A number is missing: fill the formula against a card first.
     """
     if isinstance(formula, Atom):
         known = {n.name for n in PREDICATES[formula.predicate].numbers}

@@ -109,10 +109,12 @@ class FormulaMargins:
     def remembered(self, kept: Mapping[str, Array], chosen: Array) -> dict[str, Array]:
         """Returns the signals that only the goal has.
 
-        Args: kept: {name: (N, k)} signals that are remembered. chosen: (N, choices) which of each
-        choice's entities is chosen.
+        Args:
+            kept: {name: (N, k)} signals that are remembered.
+            chosen: (N, choices) which of each choice's entities is chosen.
 
-        Returns: {name: (N, k)}: those remembered, and ``chosen_1`` and so on.
+        Returns:
+            {name: (N, k)}: those remembered, and ``chosen_1`` and so on.
         """
         return {one.name: kept[one.name] for one in self.kept} | {
             f"chosen_{i}": chosen[:, i - 1 : i] for i in range(1, 1 + len(self.choices))

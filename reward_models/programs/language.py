@@ -125,7 +125,8 @@ class ProgramReader:
     def check(self) -> None:
         """Ends the reading where something was found.
 
-        Raises: Refused: It has every finding so far.
+        Raises:
+            Refused: It has every finding so far.
         """
         if self.found:
             raise Refused(self.found) from None

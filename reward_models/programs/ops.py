@@ -230,11 +230,15 @@ REDUCTIONS = ("sum", "mean", "min", "max", "norm", "all", "any")
 def power_span(x: Range, exponent: float) -> Range:
     """Returns the interval of ``x ** exponent``.
 
-    Args: x: The interval of the base. exponent: A constant.
+    Args:
+        x: The interval of the base.
+        exponent: A constant.
 
-    Returns: (low, high).
+    Returns:
+        (low, high).
 
-    Raises: OutOfDomain: The power is not defined on all of the interval.
+    Raises:
+        OutOfDomain: The power is not defined on all of the interval.
     """
     if exponent < 0.0 and x[0] <= 0.0 <= x[1]:
         raise OutOfDomain("the base of a negative power may be 0", "use maximum(x, 1e-6)")

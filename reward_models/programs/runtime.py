@@ -229,11 +229,15 @@ class Program:
 def load(text: Any, card: TaskCard) -> Program:
     """Checks and compiles a reward program.
 
-    Args: text: The program. card: The task's card, whose signals it may read.
+    Args:
+        text: The program.
+        card: The task's card, whose signals it may read.
 
-    Returns: The program.
+    Returns:
+        The program.
 
-    Raises: Refused: The program is not accepted; it has every diagnostic.
+    Raises:
+        Refused: The program is not accepted; it has every diagnostic.
     """
     return Program(text, lower(text, card))
 
@@ -248,10 +252,12 @@ class ProgramReward:
     def __init__(self, program: Program, *, episode_steps: int = 0):
         """Takes a checked program.
 
-        Args: program: What is computed. episode_steps: Steps of an episode, which a program with
-        memory looks back.
+        Args:
+            program: What is computed.
+            episode_steps: Steps of an episode, which a program with memory looks back.
 
-        Raises: ValueError: The program has memory and the episode length is missing.
+        Raises:
+            ValueError: The program has memory and the episode length is missing.
         """
         self.program = program
         if program.lowered.remembers and not episode_steps:
@@ -261,7 +267,8 @@ class ProgramReward:
     def score(self, segment: Segment) -> RewardOutput:
         """Returns the summed components (T, N) of a segment; see ``RewardModel.score``.
 
-        Raises: ValueError: A component is not finite, because a signal left its declared range.
+        Raises:
+            ValueError: A component is not finite, because a signal left its declared range.
         """
         steps, columns = segment.valid.shape
 

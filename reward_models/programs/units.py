@@ -18,11 +18,14 @@ _PART = re.compile(r"([A-Za-z%]+)(?:\^?(-?\d+))?")
 def parse_unit(text: str) -> Unit:
     """Reads a unit.
 
-    Args: text: ``"m/s"``, ``"N m"``, ``"m/s^2"``, or ``"1"`` for a plain number.
+    Args:
+        text: ``"m/s"``, ``"N m"``, ``"m/s^2"``, or ``"1"`` for a plain number.
 
-    Returns: The unit; None, which fits any, for a mixed one such as ``"m, rad"``.
+    Returns:
+        The unit; None, which fits any, for a mixed one such as ``"m, rad"``.
 
-    Raises: ValueError: The text has something else than names and exponents.
+    Raises:
+        ValueError: The text has something else than names and exponents.
     """
     if "," in text:
         return None

@@ -37,9 +37,13 @@ class Transport(Protocol):
     def complete(self, messages: Sequence[Message], max_tokens: int) -> ModelReply:
         """Sends messages and returns the reply.
 
-        Args: messages: The conversation so far. max_tokens: The most that the reply may have.
+        Args:
+            messages: The conversation so far.
+            max_tokens: The most that the reply may have.
 
-        Raises: ModelError: The model did not answer. BudgetSpent: The call could exceed the budget.
+        Raises:
+            ModelError: The model did not answer.
+            BudgetSpent: The call could exceed the budget.
         """
         ...
 
@@ -104,7 +108,8 @@ class CassettePlayer:
     def complete(self, messages: Sequence[Message], max_tokens: int) -> ModelReply:
         """Returns the recorded reply; see ``Transport``.
 
-        Raises: CassetteError: The file has no reply to this request.
+        Raises:
+            CassetteError: The file has no reply to this request.
         """
         with self._turns.lock:
             turn = self._turns.next(key_of(self.model, messages, 0))

@@ -61,8 +61,11 @@ def rating_messages(frames: Array, goal: str, side: int) -> list[Message]:
 def progress_messages(start: Array, shuffled: Array, goal: str, side: int) -> list[Message]:
     """Returns the messages that ask for the progress in each of some frames.
 
-    Args: start: (H, W, 3) uint8, the frame where 0 % is done. shuffled: (k, H, W, 3) uint8, the
-    frames in a random order. goal: The sentence. side: The longer side of the pictures, px.
+    Args:
+        start: (H, W, 3) uint8, the frame where 0 % is done.
+        shuffled: (k, H, W, 3) uint8, the frames in a random order.
+        goal: The sentence.
+        side: The longer side of the pictures, px.
     """
     parts = [
         part
@@ -76,7 +79,8 @@ def progress_messages(start: Array, shuffled: Array, goal: str, side: int) -> li
 def parse_description(text: str) -> str:
     """Reads the reply of stage 1.
 
-    Raises: BadAnswer: The reply is empty.
+    Raises:
+        BadAnswer: The reply is empty.
     """
     if not text.strip():
         raise BadAnswer("the description was empty")
@@ -86,7 +90,8 @@ def parse_description(text: str) -> str:
 def parse_verdict(text: str) -> str:
     """Reads which film is better: ``first``, ``second``, ``tie`` or ``unsure``.
 
-    Raises: BadAnswer: The reply does not end with one of them.
+    Raises:
+        BadAnswer: The reply does not end with one of them.
     """
     said = _answer(text)
     if said not in _VERDICTS:
@@ -97,7 +102,8 @@ def parse_verdict(text: str) -> str:
 def parse_rating(text: str) -> int | str:
     """Reads a rating from 1 to 5, or ``unsure``.
 
-    Raises: BadAnswer: The reply does not end with one of them.
+    Raises:
+        BadAnswer: The reply does not end with one of them.
     """
     said = _answer(text)
     if said == UNSURE:
@@ -113,11 +119,15 @@ def parse_rating(text: str) -> int | str:
 def parse_progress(text: str, count: int) -> Array:
     """Reads the progress in several pictures.
 
-    Args: text: The reply, with a percentage for each picture. count: The number of pictures.
+    Args:
+        text: The reply, with a percentage for each picture.
+        count: The number of pictures.
 
-    Returns: (count,) shares from 0 to 1, in the order in which the pictures were shown.
+    Returns:
+        (count,) shares from 0 to 1, in the order in which the pictures were shown.
 
-    Raises: BadAnswer: The reply does not end with so many numbers from 0 to 100.
+    Raises:
+        BadAnswer: The reply does not end with so many numbers from 0 to 100.
     """
     said = [part.strip() for part in _answer(text).split(",")]
     if wrong := [s for s in said if not _NUMBER.fullmatch(s) or float(s) > 100]:
@@ -132,7 +142,9 @@ def question_rng(goal: str, *films: Array) -> np.random.Generator:
 
     The order in which pictures are shown is random, and the same when the same is asked again.
 
-    Args: goal: The sentence. films: Frames (k, H, W, 3) uint8 each.
+    Args:
+        goal: The sentence.
+        films: Frames (k, H, W, 3) uint8 each.
     """
     content = hashlib.sha256(goal.encode())
     for film in films:

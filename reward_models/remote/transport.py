@@ -64,12 +64,15 @@ class Endpoint:
 def public_url(url: str) -> str:
     """Checks that an address may be shown and stored.
 
-    Args: url: The address of a server.
+    Args:
+        url: The address of a server.
 
-    Returns: The address without a slash at its end.
+    Returns:
+        The address without a slash at its end.
 
-    Raises: ValueError: It may hold a secret (a user, password, query or fragment), or is no HTTP
-    address.
+    Raises:
+        ValueError: It may hold a secret (a user, password, query or fragment), or is no HTTP
+            address.
     """
     parts = urllib.parse.urlsplit(url)
     if parts.username or parts.password or parts.query or parts.fragment:
@@ -160,8 +163,9 @@ class OpenAITransport:
     def complete(self, messages: Sequence[Message], max_tokens: int) -> ModelReply:
         """Makes one attempt; see ``Transport``.
 
-        Raises: RetryableError: The attempt failed and another may not. ModelError: The package
-        openai or the key is missing, or the endpoint refuses.
+        Raises:
+            RetryableError: The attempt failed and another may not.
+            ModelError: The package openai or the key is missing, or the endpoint refuses.
         """
         try:
             import openai
@@ -252,9 +256,12 @@ class Budget:
     def hold(self, tokens: int = 0, money: float = 0.0) -> None:
         """Counts a call, once what is under way leaves room for it.
 
-        Args: tokens: The most tokens that the call could take. money: The most that it could cost.
+        Args:
+            tokens: The most tokens that the call could take.
+            money: The most that it could cost.
 
-        Raises: BudgetSpent: There will be no room.
+        Raises:
+            BudgetSpent: There will be no room.
         """
         with self._changed:
             while True:
@@ -310,7 +317,8 @@ class BudgetedTransport:
     def complete(self, messages: Sequence[Message], max_tokens: int) -> ModelReply:
         """Returns the inner transport's reply and counts what it cost; see ``Transport``.
 
-        Raises: BudgetSpent: The call could exceed the budget; nothing is sent.
+        Raises:
+            BudgetSpent: The call could exceed the budget; nothing is sent.
         """
         words, pictures = _size(messages)
         asked = words + pictures * self._picture

@@ -65,12 +65,15 @@ def split_episodes(episodes: EmbeddedEpisodes, seed: int) -> tuple[Array, Array,
 def require_successes_and_failures(episodes: EmbeddedEpisodes, *parts: Array) -> Array:
     """Checks that each part has episodes of both kinds.
 
-    Args: episodes: The episodes. parts: (E,) bool each.
+    Args:
+        episodes: The episodes.
+        parts: (E,) bool each.
 
-    Returns: ``met()``, (E,) bool.
+    Returns:
+        ``met()``, (E,) bool.
 
-    Raises: ValueError: In one of the parts no episode of several frames meets its goal, or none
-    fails.
+    Raises:
+        ValueError: In one of the parts no episode of several frames meets its goal, or none fails.
     """
     met, whole = episodes.met(), np.array([len(span) > 1 for span in episodes.spans()])
     if not all((kind & part).any() for kind in (met & whole, ~met) for part in parts):

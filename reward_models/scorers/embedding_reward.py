@@ -48,8 +48,9 @@ class EmbeddingReward(ABC):
     def rate(self, rows: Array, before: Array) -> FrameScores:
         """Returns what frames are worth.
 
-        Args: rows: (n, D) unit rows of the frames. before: (n, context) int, for each frame the
-        frames before it, as ``frame_histories``.
+        Args:
+            rows: (n, D) unit rows of the frames.
+            before: (n, context) int, for each frame the frames before it, as ``frame_histories``.
         """
 
     def score(self, segment: Segment) -> RewardOutput:

@@ -33,10 +33,13 @@ class GoalImage(EmbeddingReward):
     def __init__(self, encoder: Encoder, goals: Array, formula: Likeness = "cosine"):
         """Takes the pictures of a goal.
 
-        Args: encoder: What gives frames their rows. goals: (k, D) unit rows of the pictures.
-        formula: How likeness is measured.
+        Args:
+            encoder: What gives frames their rows.
+            goals: (k, D) unit rows of the pictures.
+            formula: How likeness is measured.
 
-        Raises: ValueError: ``goals`` is not of shape (k, D), or holds no picture.
+        Raises:
+            ValueError: ``goals`` is not of shape (k, D), or holds no picture.
         """
         super().__init__(encoder)
         if goals.ndim != 2 or not len(goals):

@@ -194,9 +194,11 @@ def save_scorer(
 
     The file is replaced as a whole: a reader sees all of the new file or the old one.
 
-    Args: path: The .safetensors file; the card is also written beside it as .json. heads: The
-    fitted networks. card: What the scorer is and was trained on. arrays: What a refit needs, by
-    name, of any shape (n, ...).
+    Args:
+        path: The .safetensors file; the card is also written beside it as .json.
+        heads: The fitted networks.
+        card: What the scorer is and was trained on.
+        arrays: What a refit needs, by name, of any shape (n, ...).
     """
     tensors = {
         f"{number}/{name}": tensor.contiguous()
@@ -213,12 +215,17 @@ def load_scorer(
 ) -> tuple[list[Head], dict[str, Any], dict[str, Array]]:
     """Reads a scorer.
 
-    Args: path: The .safetensors file. kind: The kind of scorer that it must be. arrays: Names of
-    arrays (n, ...) that the file must have. beside: Names of arrays that it may have.
+    Args:
+        path: The .safetensors file.
+        kind: The kind of scorer that it must be.
+        arrays: Names of arrays (n, ...) that the file must have.
+        beside: Names of arrays that it may have.
 
-    Returns: (heads, card, arrays by name).
+    Returns:
+        (heads, card, arrays by name).
 
-    Raises: ValueError: The file is missing, damaged, or of another kind.
+    Raises:
+        ValueError: The file is missing, damaged, or of another kind.
     """
     train = f"train one: robo-rl reward train {kind} --task TASK --goal KEY --out FILE.safetensors"
     if not path.is_file():

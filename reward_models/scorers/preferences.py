@@ -75,11 +75,14 @@ class PreferencePairs:
 def pairs_from_ratings(films: Array, rating: Array, seed: int) -> PreferencePairs:
     """Pairs films that were rated otherwise.
 
-    Args: films: (R, L, D) unit rows. rating: (R,) ratings; more is better. seed: Of the random
-    choice of pairs.
+    Args:
+        films: (R, L, D) unit rows.
+        rating: (R,) ratings; more is better.
+        seed: Of the random choice of pairs.
 
-    Returns: Pairs of each film with up to ``PAIRED`` others; those of a film that is held out are
-    held out, too.
+    Returns:
+        Pairs of each film with up to ``PAIRED`` others; those of a film that is held out are held
+        out, too.
     """
     rng = np.random.default_rng([seed, len(rating)])
     # What two people rated is one film.

@@ -112,10 +112,13 @@ def progress_targets(
 ) -> ProgressTargets:
     """Returns what progress is learned from.
 
-    Args: episodes: The episodes. rewinds: Rewound copies of each demonstration. rng: Chooses where
-    a copy turns back.
+    Args:
+        episodes: The episodes.
+        rewinds: Rewound copies of each demonstration.
+        rng: Chooses where a copy turns back.
 
-    Returns: Frames (n, len(LAGS)) and targets (n,) of every episode and rewound copy.
+    Returns:
+        Frames (n, len(LAGS)) and targets (n,) of every episode and rewound copy.
     """
     out: list[tuple[Array, Array, Array]] = []
     for number, span in enumerate(episodes.spans()):
@@ -146,11 +149,14 @@ class FrameValues(Protocol):
 def progress_figures(head: FrameValues, episodes: EmbeddedEpisodes, test: Array) -> dict[str, Any]:
     """Judges the values of frames on episodes that were not fitted.
 
-    Args: head: What gives frames their values. episodes: The episodes. test: (E,) bool, those to
-    judge by.
+    Args:
+        head: What gives frames their values.
+        episodes: The episodes.
+        test: (E,) bool, those to judge by.
 
-    Returns: The order of values along demonstrations, played forwards and backwards; how well the
-    end separates success from failure; the order of all frames by worth.
+    Returns:
+        The order of values along demonstrations, played forwards and backwards; how well the end
+        separates success from failure; the order of all frames by worth.
     """
     met, far, forth, back, worth = episodes.met(), [], [], [], []
     spans = episodes.spans()

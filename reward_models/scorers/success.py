@@ -127,10 +127,14 @@ def threshold_figures(
 ) -> dict[str, Any]:
     """Judges a classifier on some frames.
 
-    Args: chance: (M,) probabilities of all frames. sure: (M,) bool, the frames that count as
-    success. episodes: The episodes of the frames. ids: (m,) int, the frames to judge by.
+    Args:
+        chance: (M,) probabilities of all frames.
+        sure: (M,) bool, the frames that count as success.
+        episodes: The episodes of the frames.
+        ids: (m,) int, the frames to judge by.
 
-    Returns: Figures of the ranking and of the threshold, also by who acted.
+    Returns:
+        Figures of the ranking and of the threshold, also by who acted.
     """
     holds, who = episodes.holds, np.array(episodes.by)[episodes.episode]
     wrong, right = ids[~holds[ids]], ids[holds[ids]]

@@ -15,7 +15,10 @@ def write_tensors(
 ) -> None:
     """Writes a safetensors file as a whole.
 
-    Args: path: The file. tensors: Tensors by name. about: Texts for the header.
+    Args:
+        path: The file.
+        tensors: Tensors by name.
+        about: Texts for the header.
     """
     # Not by save_file, whose files nobody else may read.
     _write(path, save(dict(tensors), metadata=dict(about)))

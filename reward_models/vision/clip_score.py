@@ -81,10 +81,12 @@ class Embedder(Protocol):
     def embed(self, segment: Segment, arm_free: bool) -> tuple[Array, Array]:
         """Embeds the successor states of a segment.
 
-        Args: segment: T steps of N environments. arm_free: Whether to put the arm aside where that
-        is possible.
+        Args:
+            segment: T steps of N environments.
+            arm_free: Whether to put the arm aside where that is possible.
 
-        Returns: (unit rows (n, D), spread (n,)) where ``valid``, row by row.
+        Returns:
+            (unit rows (n, D), spread (n,)) where ``valid``, row by row.
         """
         ...
 
@@ -195,15 +197,20 @@ class ClipScore:
     ):
         """Takes a plan of captions.
 
-        Args: embedder: Where embeddings come from. steps: Captions of each step of the plan; a step
-        of what must never be is no part of the plan. formula: How a caption is scored. alpha: Share
-        of the projection of ``goal_baseline``, in [0, 1]. scale: Of the cosine, for a logit. bias:
-        With it, scale * cosine + bias is the logit of a probability. calibration: (low, high) raw
-        score of each caption, phi 0 and 1. term: Of the state after a step, a factor of the reward
-        from 0 to 1.
+        Args:
+            embedder: Where embeddings come from.
+            steps: Captions of each step of the plan; a step of what must never be is no part of the
+                plan.
+            formula: How a caption is scored.
+            alpha: Share of the projection of ``goal_baseline``, in [0, 1].
+            scale: Of the cosine, for a logit.
+            bias: With it, scale * cosine + bias is the logit of a probability.
+            calibration: (low, high) raw score of each caption, phi 0 and 1.
+            term: Of the state after a step, a factor of the reward from 0 to 1.
 
-        Raises: ValueError: The formula is unknown or lacks what it compares with, ``alpha`` is out
-        of range, or the plan is empty.
+        Raises:
+            ValueError: The formula is unknown or lacks what it compares with, ``alpha`` is out of
+                range, or the plan is empty.
         """
         if formula not in FORMULAS:
             raise ValueError(f"formula must be one of {', '.join(FORMULAS)}, got {formula!r}")

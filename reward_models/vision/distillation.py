@@ -83,10 +83,13 @@ class Surrogate:
     ) -> dict[str, float]:
         """Adds labelled states and trains; the first call also sets the input scaling.
 
-        Args: signals: {name: (n, k)} signals of the states. targets: (n, D) embeddings of their
-        frames. progress: Called with the share done, from 0 to 1.
+        Args:
+            signals: {name: (n, k)} signals of the states.
+            targets: (n, D) embeddings of their frames.
+            progress: Called with the share done, from 0 to 1.
 
-        Returns: {"loss": of the last step}.
+        Returns:
+            {"loss": of the last step}.
         """
         x = torch.from_numpy(self.flatten(signals))
         y = torch.from_numpy(np.asarray(targets, np.float32).reshape(len(x), self.dim))
@@ -157,12 +160,15 @@ class Surrogate:
     def predict(self, signals: Mapping[str, Array]) -> tuple[Array, Array]:
         """Predicts embeddings.
 
-        Args: signals: {name: (n, k)} signals of states.
+        Args:
+            signals: {name: (n, k)} signals of states.
 
-        Returns: (mean (n, D), spread (n,)): the mean is a unit row again, and the spread is the
-        members' root-mean-square distance from it.
+        Returns:
+            (mean (n, D), spread (n,)): the mean is a unit row again, and the spread is the members'
+            root-mean-square distance from it.
 
-        Raises: ValueError: The model is not fitted.
+        Raises:
+            ValueError: The model is not fitted.
         """
         if not self._weights:
             raise ValueError("this distilled model is not fitted; call fit() or load() first")
@@ -198,7 +204,8 @@ class Surrogate:
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from the arrays of ``state_dict()``.
 
-        Raises: ValueError: They are of a model of other sizes.
+        Raises:
+            ValueError: They are of a model of other sizes.
         """
         weights = [torch.from_numpy(saved[f"w{i}"].copy()) for i in range(len(self._weights))]
         if [w.shape for w in weights] != [w.shape for w in self._weights]:

@@ -44,11 +44,14 @@ class TorchEncoder(ABC):
     def encode(self, frames: Array) -> Array:
         """Embeds frames.
 
-        Args: frames: (k, H, W, 3) RGB uint8.
+        Args:
+            frames: (k, H, W, 3) RGB uint8.
 
-        Returns: (k, D) float32 unit rows.
+        Returns:
+            (k, D) float32 unit rows.
 
-        Raises: ValueError: The frames have another shape or type.
+        Raises:
+            ValueError: The frames have another shape or type.
         """
         if frames.ndim != 4 or frames.shape[3] != 3 or frames.dtype != np.uint8:
             raise ValueError(
@@ -135,11 +138,15 @@ class OpenClip(TorchEncoder):
     ):
         """Loads a model.
 
-        Args: name: The model, as open_clip lists it. pretrained: Its weights: a tag, or the path of
-        a file. device: Where it computes. batch: Frames encoded together. dtype: The number format
-        of images.
+        Args:
+            name: The model, as open_clip lists it.
+            pretrained: Its weights: a tag, or the path of a file.
+            device: Where it computes.
+            batch: Frames encoded together.
+            dtype: The number format of images.
 
-        Raises: ValueError: The model or its weights are unknown, or cannot be loaded.
+        Raises:
+            ValueError: The model or its weights are unknown, or cannot be loaded.
         """
         import open_clip
 

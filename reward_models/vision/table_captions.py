@@ -88,7 +88,8 @@ class TableCaptions:
 
         A button moves a centimetre, an arm half a metre.
 
-        Args: signals: {name: (M, k)} signals of the states.
+        Args:
+            signals: {name: (M, k)} signals of the states.
         """
 
         def soft(margins: Array) -> Array:

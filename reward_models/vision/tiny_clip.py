@@ -193,12 +193,16 @@ def fold_batch_norm(tower: torch.nn.Module) -> torch.nn.Module:
 def tokenize(texts: Sequence[str], context: int, vocabulary: tuple[str, ...]) -> torch.Tensor:
     """Returns the token ids of texts.
 
-    Args: texts: n texts. context: The number of tokens of a text, with the end mark. vocabulary:
-    The known words.
+    Args:
+        texts: n texts.
+        context: The number of tokens of a text, with the end mark.
+        vocabulary: The known words.
 
-    Returns: (n, context) int64.
+    Returns:
+        (n, context) int64.
 
-    Raises: ValueError: A text is too long, or has a word outside the vocabulary.
+    Raises:
+        ValueError: A text is too long, or has a word outside the vocabulary.
     """
     out = torch.zeros(len(texts), context, dtype=torch.long)
     for row, text in enumerate(texts):
@@ -231,9 +235,13 @@ def content_hash(model: torch.nn.Module) -> str:
 def save(model: TinyClip, path: Path, card: dict[str, Any]) -> None:
     """Writes a model in half precision, with its training scenes, and the card beside it.
 
-    Args: model: The model. path: The .safetensors file. card: What it was trained on.
+    Args:
+        model: The model.
+        path: The .safetensors file.
+        card: What it was trained on.
 
-    Raises: ValueError: The model has no training scenes.
+    Raises:
+        ValueError: The model has no training scenes.
     """
     if not model.homes:
         raise ValueError("cannot save a model without its training scenes: set its Home")

@@ -149,10 +149,13 @@ class Proposer:
     def __init__(self, kinds: Sequence[str], weight: np.ndarray, bias: np.ndarray) -> None:
         """Takes the trained model.
 
-        Args: kinds: K kinds of atoms. weight: (WIDTH, K) weights of the features. bias: (K,)
-        biases.
+        Args:
+            kinds: K kinds of atoms.
+            weight: (WIDTH, K) weights of the features.
+            bias: (K,) biases.
 
-        Raises: ValueError: The shapes do not fit, or the kind for no goal is missing.
+        Raises:
+            ValueError: The shapes do not fit, or the kind for no goal is missing.
         """
         shapes = weight.shape, bias.shape
         if NOTHING not in kinds or shapes != ((WIDTH, len(kinds)), (len(kinds),)):
