@@ -50,7 +50,7 @@ def rows(task: str = "reach", n: int = 48, **options: Any) -> BatchEnv:
 
 
 @pytest.mark.parametrize("name", ["reach", "push", "drawer", "hopper", "humanoid", "ant"])
-def test_every_row_begins_is_judged_paid_and_ends_as_with_its_own_goal_alone(name: str) -> None:
+def test_each_env_of_any_goal_matches_an_env_with_that_goal_only(name: str) -> None:
     env = rows(name, n=32)
     begun, asked = env.state(), env.views.goal_asked.copy()
     assert len(set(asked)) > 0.6 * len(env.task.keys)
@@ -81,12 +81,12 @@ def test_every_row_begins_is_judged_paid_and_ends_as_with_its_own_goal_alone(nam
             np.testing.assert_array_equal(step.obs[:, its.obs.shape[1] :], columns)
 
 
-def test_goals_are_asked_for_as_often_whichever_holds_at_a_start() -> None:
+def test_goal_sampling_is_uniform_whichever_goal_holds_at_reset() -> None:
     env = rows("drawer", n=2_000)
     assert abs(env.views.goal_asked.mean() - 0.5) < 0.05
 
 
-def test_gymnasium_takes_it() -> None:
+def test_any_goal_env_works_in_gymnasium() -> None:
     one, several = (
         gymnasium.make("robo/Reach-v0", goal=ANY),
         gymnasium.make_vec("robo/Reach-v0", 4, goal=ANY),
@@ -98,7 +98,7 @@ def test_gymnasium_takes_it() -> None:
         env.close()
 
 
-def test_the_goal_is_part_of_a_saved_row_and_no_episode_begins_with_it_met() -> None:
+def test_any_goal_state_restores_the_goal_and_no_reset_meets_it() -> None:
     env, other = rows(n=256), rows(n=256)
     env.reset()
     assert not env.held.any() and not env._goal.success(env.views).any()
@@ -108,7 +108,7 @@ def test_the_goal_is_part_of_a_saved_row_and_no_episode_begins_with_it_met() -> 
 
 
 @pytest.mark.parametrize("width", [0.0, 1.0])
-def test_what_is_asked_is_heard_right_however_wrong_the_sensors_are(width: float) -> None:
+def test_goal_observation_is_exact_under_sensor_noise(width: float) -> None:
     env = RandomizedEnv(rows().task, 16, seed=5, randomize=Randomize(width=width))
     env.reset()
     for _ in range(5):
@@ -118,7 +118,7 @@ def test_what_is_asked_is_heard_right_however_wrong_the_sensors_are(width: float
     assert (np.abs(obs - true).max() > 1e-3) == bool(width)
 
 
-def test_the_expert_knows_the_way_to_each() -> None:
+def test_expert_solves_every_goal() -> None:
     env, rng = rows(n=60), np.random.default_rng(0)
     for _ in range(env.max_steps):
         step = env.step(env.task.expert(env.views, rng))
@@ -171,7 +171,7 @@ def found(buffer: HindsightReplayBuffer, obs: Array) -> tuple[int, int]:
 
 @pytest.mark.parametrize(("steps", "size"), [(55, 100), (130, 64)])
 @pytest.mark.parametrize("n_steps", [1, 3])
-def test_in_hindsight_each_reward_is_whether_the_goal_that_is_said_holds(
+def test_hindsight_reward_is_success_of_the_relabelled_goal(
     steps: int, size: int, n_steps: int
 ) -> None:
     buffer = filled(steps, size, n_steps)
@@ -203,7 +203,7 @@ def test_in_hindsight_each_reward_is_whether_the_goal_that_is_said_holds(
 
 
 @pytest.mark.parametrize("before", range(4))
-def test_in_hindsight_too_a_fall_is_the_end(before: int) -> None:
+def test_hindsight_keeps_termination(before: int) -> None:
     buffer = filled(150, 200, 3, 24, "hopper")
     at, row = np.nonzero(buffer.dones * (1.0 - buffer.timeouts))
     assert len(at) > 2 and at.min() > 3
@@ -213,7 +213,7 @@ def test_in_hindsight_too_a_fall_is_the_end(before: int) -> None:
     np.testing.assert_allclose(batch.discounts[:, 0], 0.9 ** min(before + 1, 3), rtol=1e-6)
 
 
-def test_goals_in_hindsight_are_those_that_the_episode_came_to_rare_ones_too() -> None:
+def test_hindsight_samples_reached_goals_including_rare_ones() -> None:
     buffer = filled(100, 100)
     batch = buffer._in_hindsight(4_000)
     goals = batch.observations[:, buffer.columns].argmax(dim=1).numpy()
@@ -231,7 +231,7 @@ def test_goals_in_hindsight_are_those_that_the_episode_came_to_rare_ones_too() -
     assert share[rare] / share[frequent] > 5 * held[rare] / held[frequent]
 
 
-def test_a_batch_is_shared_and_a_saved_buffer_draws_the_same() -> None:
+def test_hindsight_shares_batches_and_resumes_identically() -> None:
     buffer, other = filled(130, 64), filled(3, 64)
     other.load_state_dict(buffer.state_dict())
     np.testing.assert_array_equal(other._held, buffer._held)
@@ -244,14 +244,14 @@ def test_a_batch_is_shared_and_a_saved_buffer_draws_the_same() -> None:
         np.testing.assert_array_equal(mine.numpy(), its.numpy())
 
 
-def test_a_batch_in_hindsight_alone_is_discounted_as_the_learner_discounts() -> None:
+def test_hindsight_batch_uses_the_learners_discount() -> None:
     config = SACConfig(num_envs=8, hindsight=1.0, horizon_s=2.5, **TINY)
     learner = make_learner(config, sims.make("reach", 8, goal=ANY, sparse=True))
     assert learner.buffer.gamma == pytest.approx(config.gamma(0.05)) == learner.algorithm.gamma
 
 
 @pytest.mark.parametrize("asked", ["touch_blue_ball", ANY])
-def test_demonstrations_are_of_the_goal_that_was_done(asked: str, tmp_path: Path) -> None:
+def test_demonstrations_have_the_goal_that_was_reached(asked: str, tmp_path: Path) -> None:
     """Of one goal, they ask for that; of all, each for its own."""
     path = tmp_path / "demos"
     write_demos(
@@ -268,7 +268,7 @@ def test_demonstrations_are_of_the_goal_that_was_done(asked: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("distill", [False, True])
-def test_pictures_pay_every_row_as_its_own_sentence_does(distill: bool) -> None:
+def test_clip_reward_of_each_env_uses_its_own_sentence(distill: bool) -> None:
     env = rows("drawer", n=12)
     small = SceneConfig(frames=256, holdout=64, rollouts=0.0, distill=DistillConfig(steps=20))
     settings = ClipConfig(distill=distill, scene=small)
@@ -294,7 +294,7 @@ def test_pictures_pay_every_row_as_its_own_sentence_does(distill: bool) -> None:
     assert made.text == "; ".join(said)
 
 
-def test_errors_say_what_to_give() -> None:
+def test_any_goal_errors_name_the_available_goals() -> None:
     with pytest.raises(ValueError, match="'lift' has only one goal, lift_cube: remove 'any'"):
         sims.make_task("lift", goal=ANY)
     with pytest.raises(ValueError, match="no goal 'touch_moon'; available: touch_red_cube"):
@@ -364,7 +364,7 @@ def test_one_policy_is_a_bundle_for_each_goal(run: Any, tmp_path: Path, capsys: 
     np.testing.assert_array_equal(seen[-15:], asked[0])
 
 
-def test_what_is_asked_for_decides_what_is_done(run: Any) -> None:
+def test_policy_action_depends_on_the_goal(run: Any) -> None:
     env = BatchEnv(MultiGoalTask(inner=sims.make_task("reach")), 8, seed=0)
     obs = env.reset()
     other = obs.copy()
@@ -373,7 +373,7 @@ def test_what_is_asked_for_decides_what_is_done(run: Any) -> None:
     assert np.abs(run.policy.act(obs) - run.policy.act(other)).max() > 1e-4
 
 
-def test_evaluation_says_which_goals_were_missed_and_judges_one_alone(
+def test_evaluation_counts_missed_goals_and_takes_one_goal(
     run: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missed = run.evaluation.misses
@@ -386,7 +386,7 @@ def test_evaluation_says_which_goals_were_missed_and_judges_one_alone(
     assert json.loads(capsys.readouterr().out)["goal"] == "far_from_red_cube"
 
 
-def test_a_bundle_of_one_goal_is_told_no_other(tmp_path: Path) -> None:
+def test_export_of_a_single_goal_run_refuses_another_goal(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     write(tmp_path / "one", "so101")
     with pytest.raises(ValueError, match="has one goal"):
@@ -394,7 +394,7 @@ def test_a_bundle_of_one_goal_is_told_no_other(tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
-def test_hindsight_is_carried_on_where_a_run_was_killed() -> None:
+def test_hindsight_buffer_resumes_identically_after_a_kill() -> None:
     """A learner from a checkpoint goes on as the one that went on."""
 
     def new() -> Any:

@@ -31,7 +31,7 @@ SHARED = [
 ]
 
 
-def test_nothing_that_arms_share_names_one() -> None:
+def test_shared_arm_code_names_no_arm() -> None:
     table = ROOT / "real_robot" / "arms" / "__init__.py"
     named = [
         (source, node.lineno, node.value)
@@ -44,7 +44,7 @@ def test_nothing_that_arms_share_names_one() -> None:
 
 
 @pytest.mark.parametrize("name", arms.ARMS)
-def test_what_an_arm_says_of_itself_is_there(name: str) -> None:
+def test_arm_spec_refers_to_existing_classes_and_options(name: str) -> None:
     arm = arms.spec(name)
     pytest.importorskip(arm.client, reason=f"pip install 'robo-rl[{arm.extra}]'")
     driver, emulator = arms.load(arm.driver), arms.load(arm.emulator)
@@ -59,20 +59,20 @@ def test_what_an_arm_says_of_itself_is_there(name: str) -> None:
     assert f"{arm.extra} = [" in (ROOT / "pyproject.toml").read_text()
 
 
-def test_an_option_of_another_arms_emulator_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_emulate_refuses_options_of_other_arms(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["emulate", "so101", "--compressed"]) == 1
     assert "--compressed does not apply to so101" in capsys.readouterr().err
     assert main(["emulate", "ur5e", "--uncalibrated"]) == 1
     assert "--uncalibrated does not apply to ur5e" in capsys.readouterr().err
 
 
-def test_a_goal_that_is_not_read_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_emulate_refuses_an_unparsed_goal(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["emulate", "so101", "--goal", "touch the green dragon"]) == 1
     assert "dragon" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "::", "robot"])
-def test_an_emulator_is_for_this_machine_alone(
+def test_emulate_refuses_non_loopback_addresses(
     host: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["emulate", "ur5e", "--host", host]) == 1
@@ -80,6 +80,6 @@ def test_an_emulator_is_for_this_machine_alone(
     assert f"--host must be a loopback address, for example 127.0.0.2, got {host!r}" in said
 
 
-def test_an_arm_that_there_is_not_is_a_line_that_lists_them() -> None:
+def test_unknown_arm_error_lists_the_arms() -> None:
     with pytest.raises(ValueError, match="unknown arm 'so11'; known: so101, ur5e, .*Did you mean"):
         arms.spec("so11")

@@ -42,7 +42,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret-of-this-test")
 
 
-def test_only_formulas_that_mean_something_here_are_taken() -> None:
+def test_llm_reader_accepts_only_valid_new_formulas() -> None:
     """Not what is no formula, of no thing of the card, said before, or more than three."""
     with OpenAIServer([ANSWER]) as server:
         found = llm_candidates(SAID, card(), OpenAITransport(Endpoint("m", server.url)))
@@ -57,7 +57,7 @@ def test_only_formulas_that_mean_something_here_are_taken() -> None:
         )
 
 
-def test_the_model_sees_the_language_and_the_card() -> None:
+def test_llm_prompt_has_goal_language_and_task_card() -> None:
     told, said = (message["content"] for message in messages(SAID, card("drawer")))
     assert said == SAID and "drawer (drawer), handle (handle)" in told
     assert "open(x, share (1)): x is open (x: open)" in told
@@ -65,7 +65,7 @@ def test_the_model_sees_the_language_and_the_card() -> None:
     assert sum(f"\n{name}(" in told for name in PREDICATES) > 15
 
 
-def test_what_a_model_says_is_offered_and_taken_only_if_accepted(tmp_path: Path) -> None:
+def test_llm_suggestion_is_used_only_with_accept(tmp_path: Path) -> None:
     tape = tmp_path / "tape"
     said: list[list[str]] = []
 
@@ -90,9 +90,7 @@ def test_what_a_model_says_is_offered_and_taken_only_if_accepted(tmp_path: Path)
     assert str(fill(meant, card())).startswith("hold(above(gripper, blue_ball, height=0.055")
 
 
-def test_a_model_that_is_missing_or_unknown_is_told_in_a_line(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_missing_or_unknown_llm_is_a_one_line_error(capsys: pytest.CaptureFixture[str]) -> None:
     args = ["train", "reach", "--goal", SAID, "--reader"]
     assert main([*args, "oracle"]) == 1
     assert "--reader: expected grammar or llm, got 'oracle'" in capsys.readouterr().err

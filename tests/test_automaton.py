@@ -136,7 +136,9 @@ def first(formula: Formula, a: int, t: int, table: dict[Atom, Array]) -> int | N
 
 @settings(deadline=None, max_examples=200)
 @given(formula=WHOLE, seed=st.integers(0, 2**32 - 1), often=st.sampled_from([0.2, 0.5, 0.8]))
-def test_the_account_is_what_the_page_says(formula: Formula, seed: int, often: float) -> None:
+def test_automaton_matches_the_documented_semantics(
+    formula: Formula, seed: int, often: float
+) -> None:
     rows, steps = 6, 9
     rng = np.random.default_rng(seed)
     tables = {atom: rng.random((steps, rows)) < often for atom in ATOMS}
@@ -153,7 +155,7 @@ def test_the_account_is_what_the_page_says(formula: Formula, seed: int, often: f
             assert got == [done(formula, 0, t, table) and not lost, lost], (str(formula), t)
 
 
-def test_rows_that_are_not_live_keep_their_memory() -> None:
+def test_automaton_keeps_the_state_of_inactive_envs() -> None:
     automaton = Automaton(join("then", A, join("hold", B, seconds=0.2)), DT)
     memory = automaton.begin(2)
     now = {A: np.array([True, True]), B: np.array([True, True]), C: np.array([False, False])}
@@ -162,7 +164,7 @@ def test_rows_that_are_not_live_keep_their_memory() -> None:
     assert memory[0, -2:].tolist() == [1, 0] and not memory[1].any()
 
 
-def test_memory_is_named_for_people_and_programs() -> None:
+def test_automaton_slots_have_names() -> None:
     automaton = Automaton(
         join("and", join("then", A, join("hold", B, seconds=0.2)), join("never", C)), DT
     )
@@ -178,7 +180,7 @@ def test_memory_is_named_for_people_and_programs() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "hold", "within"), [(0.0, 1, 0), (0.25, 3, 2), (0.3, 3, 3)])
-def test_seconds_are_counted_in_steps(seconds: float, hold: int, within: int) -> None:
+def test_automaton_converts_seconds_to_steps(seconds: float, hold: int, within: int) -> None:
     automaton = Automaton(join("hold", A, seconds=seconds), DT)
     assert automaton.steps(join("hold", A, seconds=seconds)) == hold
     assert automaton.steps(join("within", A, seconds=seconds)) == within

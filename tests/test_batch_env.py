@@ -40,7 +40,7 @@ def play(env: BatchEnv, chosen: Array) -> tuple[Array, Array, list[StepResult]]:
 
 
 @TASKS
-def test_the_same_seed_gives_the_same_rollout_at_any_number_of_threads(name: str) -> None:
+def test_rollout_is_independent_of_num_threads(name: str) -> None:
     runs = []
     for threads in (1, 3):
         env = short(name, 8, 7, seed=3, num_threads=threads)
@@ -53,7 +53,7 @@ def test_the_same_seed_gives_the_same_rollout_at_any_number_of_threads(name: str
 
 
 @TASKS
-def test_a_row_alone_is_that_row_of_a_wider_batch(name: str) -> None:
+def test_env_alone_equals_the_same_env_in_a_batch(name: str) -> None:
     wide, alone = short(name, 8, 8, seed=3), short(name, 1, 8, seed=3, rows=[5])
     chosen = actions(wide, 18, n=8)
     assert (wide.reset()[5] == alone.reset()[0]).all()
@@ -66,7 +66,7 @@ def test_a_row_alone_is_that_row_of_a_wider_batch(name: str) -> None:
 
 
 @TASKS
-def test_reset_changes_the_masked_rows_alone(name: str) -> None:
+def test_reset_changes_only_masked_envs(name: str) -> None:
     env = sims.make(name, 16, seed=3)
     env.reset()
     for action in actions(env, 5):
@@ -81,7 +81,7 @@ def test_reset_changes_the_masked_rows_alone(name: str) -> None:
 
 
 @TASKS
-def test_what_is_returned_belongs_to_the_caller(name: str) -> None:
+def test_returned_arrays_are_copies(name: str) -> None:
     env = sims.make(name, 4, seed=3)
     obs, signals, state = env.reset(), env.signals(), env.state()
     kept = obs.copy(), {key: s.copy() for key, s in signals.items()}, state.copy()
@@ -106,7 +106,7 @@ def test_step_never_resets(name: str) -> None:
     assert env.env_steps == 2 * 14
 
 
-def test_the_callers_action_is_clipped_and_left_alone() -> None:
+def test_step_clips_actions_without_changing_the_callers_array() -> None:
     envs = [sims.make("reach", 4, seed=3) for _ in range(2)]
     wild = np.full((4, 3), 9.0)
     for env, action in zip(envs, (wild, np.ones((4, 3))), strict=True):
@@ -118,7 +118,7 @@ def test_the_callers_action_is_clipped_and_left_alone() -> None:
 
 # Faults.
 @TASKS
-def test_a_fault_stays_in_its_row(name: str) -> None:
+def test_divergence_stays_in_its_env(name: str) -> None:
     """A NaN in an action, then a speed that is finite before the step but not after it."""
     sound, faulty = (sims.make(name, 4, seed=3) for _ in range(2))
     others = np.array([0, 1, 3])
@@ -151,7 +151,7 @@ def test_a_fault_stays_in_its_row(name: str) -> None:
 
 # States.
 @TASKS
-def test_a_state_row_is_all_that_a_restart_needs(name: str) -> None:
+def test_state_alone_restores_an_env(name: str) -> None:
     env = sims.make(name, 8, seed=3)
     env.reset()
     chosen = actions(env, 12, n=8)
@@ -169,7 +169,7 @@ def test_a_state_row_is_all_that_a_restart_needs(name: str) -> None:
 
 
 @TASKS
-def test_a_saved_batch_continues_bit_for_bit(name: str) -> None:
+def test_batch_state_dict_resumes_bit_for_bit(name: str) -> None:
     env = short(name, 8, 10, seed=3, rows=list(range(4, 12)))
     env.reset()
     chosen = actions(env, 20, n=8)
@@ -186,7 +186,7 @@ def test_a_saved_batch_continues_bit_for_bit(name: str) -> None:
 
 
 # Starts.
-def test_a_start_in_which_the_goal_holds_is_drawn_anew_from_the_rows_own_stream() -> None:
+def test_reset_resamples_starts_that_already_meet_the_goal() -> None:
     goal = "left_of_red_cube"  # holds in a quarter of first draws
     env = sims.make("reach", 64, seed=3, goal=goal)
     other = BatchEnv(sims.make_task("reach", goal=goal), 64, seed=3, judged=False)
@@ -203,7 +203,7 @@ def test_a_start_in_which_the_goal_holds_is_drawn_anew_from_the_rows_own_stream(
         obs = env.reset()
 
 
-def test_a_goal_that_every_start_meets_is_left_and_marked() -> None:
+def test_goal_met_at_every_start_is_kept_and_flagged() -> None:
     task = sims.make_task("reach")
     goal = task.goals()[task.goal]._replace(success=lambda v: np.arange(len(v.tip)) % 2 == 0)
 
@@ -216,7 +216,7 @@ def test_a_goal_that_every_start_meets_is_left_and_marked() -> None:
     assert env.held.tolist() == [True, False, True, False]
 
 
-def test_without_a_judge_there_is_neither_success_nor_reward() -> None:
+def test_unjudged_env_has_no_success_or_reward() -> None:
     env = BatchEnv(sims.make_task("reach"), 2, judged=False)
     env.reset()
     result = env.step(np.zeros((2, 3)))
@@ -226,7 +226,7 @@ def test_without_a_judge_there_is_neither_success_nor_reward() -> None:
 
 
 @pytest.mark.parametrize("name", ["hopper", "ant", "humanoid", "reach"])
-def test_rows_that_are_not_active_cost_nothing_and_change_nothing(name: str) -> None:
+def test_inactive_envs_are_not_simulated(name: str) -> None:
     whole, part = (sims.make(name, 6, seed=3) for _ in range(2))
     whole.reset(), part.reset()
     active = np.ones(6, bool)
@@ -245,7 +245,7 @@ def test_rows_that_are_not_active_cost_nothing_and_change_nothing(name: str) -> 
     part.step(action)
 
 
-def test_a_batch_can_be_seeded_again() -> None:
+def test_batch_can_be_reseeded() -> None:
     env = sims.make("reach", 3, seed=3)
     first = env.reset()
     assert (env.reset() != first).any(axis=1).all()
@@ -253,7 +253,7 @@ def test_a_batch_can_be_seeded_again() -> None:
     assert (env.reset() == first).all()
 
 
-def test_the_wrong_saved_batch_is_refused() -> None:
+def test_load_state_dict_refuses_another_batch() -> None:
     saved = sims.make("reach", 2).state_dict()
     with pytest.raises(ValueError, match=r"state_dict\['state'\] must have shape \(3, .*\(2, "):
         sims.make("reach", 3).load_state_dict(saved)
@@ -262,7 +262,7 @@ def test_the_wrong_saved_batch_is_refused() -> None:
 
 
 # Errors.
-def test_calls_in_the_wrong_order_or_shape_are_refused() -> None:
+def test_batch_env_refuses_wrong_call_order_and_shapes() -> None:
     env = sims.make("reach", 3)
     with pytest.raises(RuntimeError, match=r"call reset\(\) before step\(\)"):
         env.step(np.zeros((3, 3)))

@@ -7,7 +7,7 @@ from benchmarks import Options, arms
 from sims.randomization.domain_randomization import RandomizedEnv
 
 
-def test_a_row_says_share_interval_and_what_was_stopped_beside_its_simulation() -> None:
+def test_arms_table_shows_success_interval_and_stops() -> None:
     driven = {"successes": 96, "episodes": 100, "ended": {"done": 98, "safety_stop": 2}}
     simulation = {"successes": 981, "episodes": 1000}
     row = {
@@ -27,7 +27,7 @@ def test_a_row_says_share_interval_and_what_was_stopped_beside_its_simulation() 
     ]
 
 
-def test_rows_are_under_what_the_arm_is_put_to() -> None:
+def test_training_envs_have_the_arms_latency_and_stiffness() -> None:
     """Delays in control steps, as the bridge has them; servos of that stiffness."""
     for robot in arms.ARMS:
         task = sims.make_task("push", robot=robot)
@@ -46,7 +46,7 @@ def test_rows_are_under_what_the_arm_is_put_to() -> None:
             assert (gain <= own * (1 + 1e-9)).all()
 
 
-def test_who_was_told_its_servos_drives_these_and_its_own() -> None:
+def test_policies_with_known_stiffness_run_on_soft_and_default_servos() -> None:
     made = {row.name: row.of.policy for row in arms.rows(Options(only="told"))}
     known = {name: of for name, of in made.items() if of.stiffness}
     assert {(of.task, of.robot, of.stiffness) for of in known.values()} == {

@@ -17,7 +17,7 @@ from benchmarks.sim import ours, rate_of, raw
 
 
 @pytest.mark.parametrize("name", ("hopper", "reach"))
-def test_ours_and_raw_play_the_same_controls(name: str) -> None:
+def test_sim_bench_and_raw_mujoco_play_the_same_controls(name: str) -> None:
     env = sims.make(name, 4, num_threads=1)
     action = np.random.default_rng(0).uniform(-1, 1, (3, 4, env.act_dim)).astype(np.float32)
     run = raw(env, action)
@@ -29,7 +29,7 @@ def test_ours_and_raw_play_the_same_controls(name: str) -> None:
     assert (batch.qpos == env.batch.qpos).all()  # no row ended, so they are the same rollout
 
 
-def test_a_peer_answers_from_its_own_process_and_fails_in_one_line() -> None:
+def test_peer_runs_in_a_subprocess_and_fails_in_one_line() -> None:
     peer = Peer(sys.executable, STEPPER, "async", "Reacher-v5", 2, 5, 1)
     assert peer.name == "Reacher-v5" and peer() == 10
     peer.close()
@@ -37,9 +37,7 @@ def test_a_peer_answers_from_its_own_process_and_fails_in_one_line() -> None:
         Peer(sys.executable, STEPPER, "async", "Nothing-v0", 1, 5, 1)
 
 
-def test_a_peer_has_the_users_variables_without_our_threads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_peer_environment_has_no_thread_settings_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LP_NUM_THREADS", "0")
     monkeypatch.setenv("USERS_OWN", "kept")
     names = "LP_NUM_THREADS", "OMP_NUM_THREADS", "USERS_OWN", "MUJOCO_GL"
@@ -49,7 +47,9 @@ def test_a_peer_has_the_users_variables_without_our_threads(
     assert peer.name == "None None kept egl"
 
 
-def test_a_peer_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+def test_missing_peer_is_named_with_its_install_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path
+) -> None:
     monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path))
     monkeypatch.setattr(sim, "ROWS", 4)
     monkeypatch.setattr(sim, "STEPS", {"reach": 2})
@@ -59,7 +59,7 @@ def test_a_peer_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, 
     assert [figure.beside for figure in figures] == ["raw Batch.step"]
 
 
-def test_frames_are_measured_beside_both_renderers(
+def test_render_bench_measures_both_other_renderers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(render, "FRAMES", 8)

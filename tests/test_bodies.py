@@ -27,7 +27,7 @@ def moved(env: BatchEnv) -> None:
 
 
 @pytest.mark.parametrize(("goal", "sign"), [("front_flip", 1), ("back_flip", -1)])
-def test_a_flip_is_a_whole_turn_in_the_air_landed(goal: str, sign: int) -> None:
+def test_flip_requires_a_full_airborne_turn_and_landing(goal: str, sign: int) -> None:
     env, truth = begun("hopper", goal, 5)
     v = env.views
     # Rows: a flip; the other way round; rolled on the floor; half a turn and back; fallen at last.
@@ -56,7 +56,7 @@ def test_turning_the_right_way_in_the_air_is_rewarded() -> None:
     assert truth.distance(env.views)[0] < truth.distance(env.views)[1]
 
 
-def test_a_wave_is_three_swings_of_one_foot_in_the_air() -> None:
+def test_wave_requires_three_swings_of_a_raised_foot() -> None:
     env, truth = begun("ant", "wave", 4)
     v = env.views
     swings = [0.4, -0.4, 0.4]
@@ -81,7 +81,7 @@ def test_a_wave_is_three_swings_of_one_foot_in_the_air() -> None:
     assert not truth.success(v)[1:].any()
 
 
-def test_lying_down_is_on_the_back_and_at_rest() -> None:
+def test_lying_down_requires_back_contact_at_rest() -> None:
     env, truth = begun("ant", "lie_down", 3)
     v = env.views
     v.qvel[:] = 0
@@ -92,7 +92,7 @@ def test_lying_down_is_on_the_back_and_at_rest() -> None:
     assert truth.success(v).tolist() == [True, False, False]
 
 
-def test_standing_is_not_lying() -> None:
+def test_standing_up_is_not_met_while_lying() -> None:
     lying, truth = begun("humanoid", "stand_up", 8)
     assert not truth.success(lying.views).any()
     height = up_axis_height(lying.views.qpos[:, 3:7])
@@ -105,7 +105,7 @@ def test_standing_is_not_lying() -> None:
     assert lying.task.goals()["stand_up"].success(standing.views).all()
 
 
-def test_kneeling_is_upright_on_both_knees() -> None:
+def test_kneeling_requires_both_knees_and_upright_torso() -> None:
     env, truth = begun("humanoid", "kneel", 4)
     v = env.views
     assert not truth.success(v).any()  # it starts standing
@@ -121,7 +121,7 @@ def test_kneeling_is_upright_on_both_knees() -> None:
 
 
 @pytest.mark.parametrize("name", ["humanoid", "ant"])
-def test_a_body_that_is_scattered_lies_stands_or_kneels_on_the_floor(name: str) -> None:
+def test_random_starts_of_bodies_lie_stand_or_kneel(name: str) -> None:
     env = sims.BatchEnv(sims.make_task(name), 256, seed=3)
     env.scatter()
     model, data, lowest = env.model, mujoco.MjData(env.model), []
@@ -142,7 +142,7 @@ def test_a_body_that_is_scattered_lies_stands_or_kneels_on_the_floor(name: str) 
 
 
 @pytest.mark.parametrize("name", ["ant", "half_cheetah", "hopper", "humanoid", "walker2d"])
-def test_who_has_run_far_still_runs_on_a_floor(name: str) -> None:
+def test_floor_is_rendered_far_from_the_origin(name: str) -> None:
     env = sims.make(name, 1, seed=3)
     env.reset()
     here, floor = env.state(), env.model.geom("floor").size[0]
@@ -154,7 +154,7 @@ def test_who_has_run_far_still_runs_on_a_floor(name: str) -> None:
     env.close()
 
 
-def test_a_flip_may_be_under_way_when_an_episode_begins() -> None:
+def test_random_starts_include_flips_in_progress() -> None:
     env = sims.BatchEnv(sims.make_task("hopper", goal="front_flip"), 128, seed=3, scattered=1.0)
     env.reset()
     v, goals = env.views, env.task.goals()
@@ -173,7 +173,7 @@ def test_a_flip_may_be_under_way_when_an_episode_begins() -> None:
     ).all()
 
 
-def test_arms_are_raised_when_both_hands_are_above_the_head() -> None:
+def test_raised_arms_requires_both_hands_above_the_head() -> None:
     env, truth = begun("humanoid", "arms_raised", 4)
     v, model = env.views, env.model
     assert not truth.success(v).any()
@@ -200,7 +200,7 @@ def test_arms_are_raised_when_both_hands_are_above_the_head() -> None:
         for goal in sims.make_task(name).goals()
     ],
 )
-def test_no_goal_is_reached_by_keeping_still(name: str, goal: str) -> None:
+def test_zero_action_reaches_no_body_goal(name: str, goal: str) -> None:
     env, _truth = begun(name, goal, 3)
     reached = np.zeros(3, bool)
     for _ in range(120):
@@ -208,14 +208,14 @@ def test_no_goal_is_reached_by_keeping_still(name: str, goal: str) -> None:
     assert not reached.any()
 
 
-def test_only_gymnasiums_own_goal_ends_an_episode_early() -> None:
+def test_only_gymnasiums_goal_terminates_early() -> None:
     for goal, ends in (("forward", True), ("front_flip", False)):
         env, _ = begun("hopper", goal)
         env.views.qpos[:, 1] = 0.3
         assert env.step(np.zeros((1, 3))).terminated.tolist() == [ends]
 
 
-def test_signals_describe_the_state_as_it_is_now() -> None:
+def test_body_signals_match_the_current_state() -> None:
     for name in ("ant", "humanoid", "pusher", "reacher"):
         env, twin = sims.make(name, 3, seed=2), sims.make(name, 3)
         env.reset()

@@ -86,7 +86,7 @@ def walk(rng: np.random.Generator, steps: int, rows: int, width: float) -> Array
 
 
 @pytest.mark.parametrize(("goal", "sign"), [("front_flip", 1.0), ("back_flip", -1.0)])
-def test_a_flip_is_paid_as_done_only_after_one(goal: str, sign: float) -> None:
+def test_flip_template_pays_completion_only_after_a_flip(goal: str, sign: float) -> None:
     """Random turns at random heights, half of them mostly the right way round."""
     rng, steps, rows = np.random.default_rng(0), 120, 256
     film = Film("hopper", goal, rows)
@@ -105,7 +105,7 @@ def test_a_flip_is_paid_as_done_only_after_one(goal: str, sign: float) -> None:
     assert (total[-1] > total[0] + 0.5)[there[-1]].all()
 
 
-def test_turning_in_the_air_pays_and_rolling_does_not() -> None:
+def test_flip_template_pays_airborne_turns_not_rolling() -> None:
     made = program("hopper", "front_flip")
     rows = {
         "pitch": np.array([[0.04]] * 3),
@@ -116,7 +116,7 @@ def test_turning_in_the_air_pays_and_rolling_does_not() -> None:
     assert turn[0] > 0.5 and turn[1] == 0.0 and turn[2] < -0.5
 
 
-def test_a_wave_is_paid_as_done_only_after_one() -> None:
+def test_wave_template_pays_completion_only_after_a_wave() -> None:
     rng, steps, rows = np.random.default_rng(0), 90, 128
     film = Film("ant", "wave", rows)
     swing = 0.7 * np.sin(np.cumsum(rng.uniform(0.1, 0.5, (steps, rows)), axis=0))
@@ -167,7 +167,7 @@ def poses(task: str, goal: str, rows: int) -> Film:
         ("humanoid", "arms_raised"),
     ],
 )
-def test_a_pose_is_paid_as_done_only_where_it_is(task: str, goal: str) -> None:
+def test_pose_template_pays_completion_only_in_the_pose(task: str, goal: str) -> None:
     film = poses(task, goal, 800)
     terms, held = film.terms()
     there = terms["there"] > 0
@@ -180,7 +180,7 @@ def test_a_pose_is_paid_as_done_only_where_it_is(task: str, goal: str) -> None:
 @pytest.mark.parametrize(
     "task", ["hopper", "ant", "humanoid", "half_cheetah", "walker2d", "swimmer"]
 )
-def test_going_forward_pays_by_speed_and_falling_is_no_way_out(task: str) -> None:
+def test_forward_template_pays_by_speed_and_never_for_falling(task: str) -> None:
     made, card = program(task, "forward"), card_of(task)
     sizes = {s.name: int(np.prod(s.shape)) for s in card.signals}
     rows = {name: np.zeros((5, size)) for name, size in sizes.items()}
@@ -194,7 +194,7 @@ def test_going_forward_pays_by_speed_and_falling_is_no_way_out(task: str) -> Non
     assert going[-1] >= 3 * still  # as Gymnasium's own pays a hopper at 2 m/s
 
 
-def test_every_action_of_the_grammar_has_a_template_and_passes_preflight() -> None:
+def test_every_grammar_action_has_a_valid_template() -> None:
     for task in sorted({t for t, _ in GOALS}):
         card = card_of(task)
         texts = [write_program(read(card.goals[g], card), card) for t, g in GOALS if t == task]
@@ -206,13 +206,13 @@ def test_every_action_of_the_grammar_has_a_template_and_passes_preflight() -> No
     assert asked == set(ACTED)
 
 
-def test_one_action_after_another() -> None:
+def test_template_of_two_actions_in_sequence() -> None:
     card = card_of("humanoid")
     made = load(write_program(read("kneel, then stand up", card), card), card)
     assert made.lowered.remembers and "part2_pose" in made.components
 
 
-def test_numbers_of_an_action_are_in_its_program_or_refused() -> None:
+def test_template_uses_or_refuses_numbers_of_an_action() -> None:
     ant, humanoid = card_of("ant"), card_of("humanoid")
     paces = [write_program(parse(f"forward(ant, pace={pace})"), ant) for pace in (0.5, 1, 3)]
     assert "0.0, 2.0)" in paces[1] and "0.0, 6.0)" in paces[2] and len(set(paces)) == 3
@@ -228,7 +228,7 @@ def test_numbers_of_an_action_are_in_its_program_or_refused() -> None:
 
 
 @pytest.mark.parametrize("task", ["hopper", "ant", "humanoid"])
-def test_nothing_that_is_asked_of_a_body_is_left_out(task: str) -> None:
+def test_template_covers_every_part_of_the_sentence(task: str) -> None:
     card = card_of(task)
     [name] = [entity.name for entity in card.entities if entity.kind == "body"]
     does = f"forward({name})"
@@ -245,7 +245,7 @@ def test_nothing_that_is_asked_of_a_body_is_left_out(task: str) -> None:
             assert predicate in text, said
 
 
-def test_what_a_body_lacks_is_named() -> None:
+def test_template_error_names_the_missing_signal() -> None:
     walker = card_of("walker2d")
     with pytest.raises(NoTemplate, match="no signal 'pitch'"):
         write_program(parse("front_flip(walker)"), walker)
@@ -258,6 +258,6 @@ def test_what_a_body_lacks_is_named() -> None:
         write_program(read("wave a leg", ant), bare)
 
 
-def test_the_writer_of_bodies_shares_nothing_with_the_judge() -> None:
+def test_body_templates_share_no_code_with_the_judge() -> None:
     source = Path(sims.__file__).parents[1] / "reward_models/writers/locomotion_templates.py"
     assert not re.search(r"\bsims\b.*import|import.*\bsims\b|success\(", source.read_text())

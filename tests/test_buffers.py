@@ -52,7 +52,7 @@ def nearness(kept: list, factor: float = 1.0) -> np.ndarray:
     return np.where(diverged, 0.0, factor * np.exp(-4 * gap))
 
 
-def test_advantages_with_a_truncation_by_hand():
+def test_advantages_with_truncation_match_hand_calculation():
     """One row, 3 steps, truncated after the second: SB3 adds gamma V(terminal) to its reward."""
     gamma, lam = 0.5, 0.5
     env = SB3VecEnv(PointMass(1, steps=2), Nearness())
@@ -87,7 +87,7 @@ def test_advantages_with_a_truncation_by_hand():
     np.testing.assert_allclose(buffer.output.reward[:, 0], scores, rtol=1e-6)
 
 
-def test_windows_reach_back_into_the_last_rollout():
+def test_score_context_spans_rollouts():
     model = Window(4)
     env = SB3VecEnv(PointMass(3, ragged=0.1, steps=50, seed=2), model)
     env.reset()
@@ -122,7 +122,7 @@ def replay_buffer(env, model, capacity: int, **more) -> ScoredReplayBuffer:
     )
 
 
-def test_every_driver_remembers_what_was_done_in_turn():
+def test_all_buffers_score_sequential_goals_alike():
     """Step by step, in rollouts that are resumed in between, and from a ring that is too short for
     an episode."""
 
@@ -172,9 +172,7 @@ def test_every_driver_remembers_what_was_done_in_turn():
     seed=st.integers(0, 50),
 )
 @settings(deadline=None, max_examples=40)
-def test_relabel_rewrites_every_valid_reward_also_after_the_ring_wraps(
-    steps, capacity, every, context, seed
-):
+def test_relabel_rewrites_all_valid_rewards_after_wrapping(steps, capacity, every, context, seed):
     first, model = Nearness(), Nearness(version=3, factor=2.0)
     sim = PointMass(3, steps=7, ragged=0.1, diverge=0.01, seed=seed)
     env = SB3VecEnv(sim, first)
@@ -202,7 +200,7 @@ def test_relabel_rewrites_every_valid_reward_also_after_the_ring_wraps(
             assert buffer.rewards[t % capacity, n] == pytest.approx(expected, abs=1e-6)
 
 
-def test_replay_remembers_what_it_was_scored_on():
+def test_replay_records_reward_model_version():
     model = Nearness(version=1)
     env = SB3VecEnv(PointMass(2, steps=4), model)
     buffer = replay_buffer(env, model, 6)
@@ -219,7 +217,7 @@ def test_replay_remembers_what_it_was_scored_on():
     assert not samples.dones.any()
 
 
-def test_a_refitted_model_relabels_what_is_older():
+def test_refit_relabels_older_rewards():
     model = Nearness()
     env = SB3VecEnv(PointMass(2), model)
     buffer = replay_buffer(env, model, 8)
@@ -233,7 +231,7 @@ def test_a_refitted_model_relabels_what_is_older():
     assert (buffer.version == 1).all()
 
 
-def test_several_steps_are_counted_up_to_an_end_and_scored_anew():
+def test_n_step_returns_stop_at_ends_and_are_rescored():
     """By hand; the ring has wrapped, so its newest steps lie before its oldest."""
     gamma, n, capacity = 0.5, 3, 8
     env = SB3VecEnv(PointMass(2, steps=5, ragged=0.2, seed=1), Nearness())
@@ -268,7 +266,7 @@ def test_several_steps_are_counted_up_to_an_end_and_scored_anew():
         assert found == {1, 2, 3} and 0 < batch.dones.mean() < 1
 
 
-def test_replay_comes_back_exactly():
+def test_replay_state_dict_round_trip():
     model = Nearness(version=2)
     env = SB3VecEnv(PointMass(2, steps=4), model)
     one, two = replay_buffer(env, model, 6), replay_buffer(env, model, 6)
@@ -286,7 +284,7 @@ def test_replay_comes_back_exactly():
         replay_buffer(env, model, 5).load_state_dict(one.state_dict())
 
 
-def test_a_model_that_settles_while_scoring_is_asked_again():
+def test_model_that_changes_while_scoring_is_scored_again():
     class Settling(Nearness):
         calls = 0
 
@@ -305,7 +303,7 @@ def test_a_model_that_settles_while_scoring_is_asked_again():
     np.testing.assert_allclose(buffer.rewards[:12], nearness(kept, 2.0), rtol=1e-5)
 
 
-def test_scaled_simulator_rewards_are_refused():
+def test_norm_reward_is_refused():
     model = Nearness()
     env = SB3VecEnv(PointMass(2), model)
     scaled = VecNormalize(env, norm_reward=True)
@@ -326,7 +324,7 @@ def test_scaled_simulator_rewards_are_refused():
 
 
 @pytest.mark.parametrize("kind", [SavedReplayBuffer, ScoredReplayBuffer])
-def test_replay_and_scorers_see_the_action_that_was_executed(kind: type) -> None:
+def test_replay_and_scorers_get_the_executed_action(kind: type) -> None:
     """Rows that hear late of actions do something else than what the policy asked for."""
     late = Randomize(obs_delay=0, obs_noise=0)
     sim = RandomizedEnv(sims.make_task("reach"), 4, randomize=late)

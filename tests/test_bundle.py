@@ -85,14 +85,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "bundle"
 
 
-def test_a_manifest_survives_json_exactly() -> None:
+def test_manifest_json_round_trip() -> None:
     one = manifest(control_dt=0.1 + 0.2, metrics={"success": 0.973})
     assert Manifest.from_json(one.to_json()) == dataclasses.replace(
         one, task_config=json.loads(json.dumps(one.task_config)) | {"gate": [1, 2]}
     )
 
 
-def test_a_good_bundle_loads_and_answers(folder: Path) -> None:
+def test_valid_bundle_loads_and_acts(folder: Path) -> None:
     card = {"task": "toy", "control_dt": 0.05, "params": {"tip_step": 0.02, "gate": (1, 2)}}
     bundle = PolicyBundle.load(folder, robot=ROBOT, task_card=card)
     obs = np.array([0.5, -3.0, 9, 9, 9], np.float32)
@@ -106,7 +106,7 @@ def test_a_good_bundle_loads_and_answers(folder: Path) -> None:
         bundle.act(np.zeros(4))
 
 
-def test_a_recurrent_policy_carries_its_state(tmp_path: Path) -> None:
+def test_recurrent_bundle_carries_its_state(tmp_path: Path) -> None:
     write(tmp_path / "b", onnx_policy(recurrent=True))
     bundle = PolicyBundle.load(tmp_path / "b")
     obs = np.zeros(OBS, np.float32)
@@ -117,7 +117,7 @@ def test_a_recurrent_policy_carries_its_state(tmp_path: Path) -> None:
 
 @pytest.mark.fault(53)
 @pytest.mark.parametrize("name", ["policy.onnx", "golden.npz"])
-def test_one_changed_byte_is_refused(folder: Path, name: str) -> None:
+def test_bundle_with_a_changed_byte_is_refused(folder: Path, name: str) -> None:
     content = bytearray((folder / name).read_bytes())
     content[len(content) // 2] ^= 1
     (folder / name).write_bytes(content)
@@ -125,7 +125,7 @@ def test_one_changed_byte_is_refused(folder: Path, name: str) -> None:
         PolicyBundle.load(folder)
 
 
-def test_missing_extra_and_unfinished_bundles_are_refused(folder: Path) -> None:
+def test_bundle_with_missing_or_extra_files_is_refused(folder: Path) -> None:
     (folder / "extra.py").write_text("boo")
     with pytest.raises(BundleError, match="extra.py"):
         PolicyBundle.load(folder)
@@ -141,7 +141,7 @@ def test_missing_extra_and_unfinished_bundles_are_refused(folder: Path) -> None:
 
 
 @pytest.mark.fault(54)
-def test_another_policy_fails_its_golden_vectors(tmp_path: Path) -> None:
+def test_bundle_with_another_policy_fails_golden_vectors(tmp_path: Path) -> None:
     write(tmp_path / "b", onnx_policy(bias=2e-4))
     with pytest.raises(BundleError, match="golden vector"):
         PolicyBundle.load(tmp_path / "b")
@@ -160,7 +160,7 @@ def test_golden_vectors_are_never_unpickled(folder: Path) -> None:
         PolicyBundle.load(folder)
 
 
-def test_both_sides_are_printed_when_shapes_differ(tmp_path: Path) -> None:
+def test_shape_mismatch_error_shows_both_shapes(tmp_path: Path) -> None:
     write(tmp_path / "b", onnx_policy(), inputs=manifest().inputs[:1])
     with pytest.raises(BundleError, match=r"manifest has {'obs': \[2\]}.*{'obs': \[5\]}"):
         PolicyBundle.load(tmp_path / "b")
@@ -180,7 +180,7 @@ def test_both_sides_are_printed_when_shapes_differ(tmp_path: Path) -> None:
         ({"position": np.array([[-2, 2], [-0.4, 1]])}, "park pose.*b at -0.500 rad.*-0.400"),
     ],
 )
-def test_another_robot_is_refused(folder: Path, changes: dict, match: str) -> None:
+def test_bundle_for_another_robot_is_refused(folder: Path, changes: dict, match: str) -> None:
     with pytest.raises(BundleError, match=match):
         PolicyBundle.load(folder, robot=dataclasses.replace(ROBOT, **changes))
 
@@ -193,7 +193,7 @@ def test_another_robot_is_refused(folder: Path, changes: dict, match: str) -> No
         ({"params": {"tip_step": 0.05}}, "tip_step: the bundle has 0.02, the task has 0.05"),
     ],
 )
-def test_another_task_is_refused(folder: Path, changes: dict, match: str) -> None:
+def test_bundle_for_another_task_is_refused(folder: Path, changes: dict, match: str) -> None:
     card = {"task": "toy", "control_dt": 0.05, "params": {"tip_step": 0.02, "gate": [1, 2]}}
     with pytest.raises(BundleError, match=match):
         PolicyBundle.load(folder, task_card=card | changes)
@@ -219,7 +219,7 @@ def test_another_task_is_refused(folder: Path, changes: dict, match: str) -> Non
         (("surprise",), 1, r"unknown fields \['surprise'\]"),
     ],
 )
-def test_a_wrong_manifest_names_its_field(path: tuple, value: object, match: str) -> None:
+def test_invalid_manifest_error_names_the_field(path: tuple, value: object, match: str) -> None:
     data = json.loads(manifest().to_json())
     at = data
     for key in path[:-1]:
@@ -233,7 +233,7 @@ def test_a_wrong_manifest_names_its_field(path: tuple, value: object, match: str
             Manifest.from_json(json.dumps(data))
 
 
-def test_an_onnx_file_with_side_data_is_refused(folder: Path) -> None:
+def test_onnx_file_with_external_data_is_refused(folder: Path) -> None:
     model = onnx.load(folder / "policy.onnx")
     onnx.save(
         model,

@@ -46,7 +46,7 @@ def arm() -> Iterator[Arm]:
         yield made
 
 
-def test_half_a_letter_is_none_and_the_one_before_is_still_there() -> None:
+def test_torn_mailbox_write_keeps_the_previous_message() -> None:
     box = Mailbox(6)
     other, letter = Mailbox(6, os.dup(box.fd)), np.zeros((), box.goals.kind)
     assert other.goals.read() == (0, None)
@@ -67,7 +67,7 @@ def test_half_a_letter_is_none_and_the_one_before_is_still_there() -> None:
 @pytest.mark.parametrize(
     "driver", ["so101", "koch", "ur", pytest.param("franka", marks=without("fr3"))]
 )
-def test_it_loads_no_simulation_no_filter_and_no_log(driver: str) -> None:
+def test_bus_process_loads_no_simulation_filter_or_log(driver: str) -> None:
     heavy = ("mujoco", "torch", "ruckig", "cv2", "onnxruntime", "mcap", "gymnasium")
     code = (
         f"import sys, real_robot.bus.server, real_robot.drivers.{driver}\n"
@@ -77,7 +77,7 @@ def test_it_loads_no_simulation_no_filter_and_no_log(driver: str) -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_drivers_options_reach_it_and_its_description_comes_back(tmp_path: Path) -> None:
+def test_bus_passes_options_and_returns_the_description(tmp_path: Path) -> None:
     file, joints = tmp_path / "arm.json", ROBOTS["so101"].actuators
     servo = {"drive_mode": 0, "homing_offset": 5, "range_min": 1948, "range_max": 2148}
     file.write_text(json.dumps({j: {"id": i + 1} | servo for i, j in enumerate(joints)}))
@@ -93,7 +93,7 @@ def test_a_drivers_options_reach_it_and_its_description_comes_back(tmp_path: Pat
 
 @pytest.mark.slow
 @pytest.mark.fault(62)
-def test_who_does_not_answer_is_killed_and_the_arm_stays_as_it_was(arm: Arm) -> None:
+def test_unresponsive_bus_is_killed_and_arm_holds(arm: Arm) -> None:
     arm.up()
     bus, before = arm.driver, arm.driver.last_target()
     process = psutil.Process(bus.pid)
@@ -116,7 +116,7 @@ def test_who_does_not_answer_is_killed_and_the_arm_stays_as_it_was(arm: Arm) -> 
 @pytest.mark.slow
 @pytest.mark.fault(23, 38)
 @pytest.mark.parametrize("who", ["giver", "owner"])
-def test_goals_that_come_late_brake_the_arm_and_never_make_it_jump(arm: Arm, who: str) -> None:
+def test_late_targets_brake_the_arm_without_jumps(arm: Arm, who: str) -> None:
     """Not those of a bridge that was late, nor those that waited for an owner who stood still."""
     arm.up()
     clock, config = RealClock(), RunConfig(max_retries=50, max_lost=1.0, max_spoilt=1.0)
@@ -147,7 +147,7 @@ def test_goals_that_come_late_brake_the_arm_and_never_make_it_jump(arm: Arm, who
     assert 0.5 * SPEED < max(told["goal_step"][:-1]) / about.period <= SPEED + 0.16
 
 
-def test_a_helper_that_could_do_nothing_leaves_the_port_to_another() -> None:
+def test_failed_rescue_process_frees_the_port() -> None:
     class Mute(NullDriver):
         closed = 0
 
@@ -172,7 +172,7 @@ def test_a_helper_that_could_do_nothing_leaves_the_port_to_another() -> None:
 
 
 @pytest.mark.slow
-def test_an_arm_left_without_a_word_about_rescue_is_held(arm: Arm) -> None:
+def test_arm_without_a_rescue_policy_is_held(arm: Arm) -> None:
     """A program of somebody's own, that says nothing of parking, leaves it stiff and says so."""
     code = (
         "import time, json, sys, numpy as np\n"

@@ -44,7 +44,7 @@ def holds(found: Estimate, truth: float) -> bool:
 @pytest.mark.parametrize(
     ("stiffness", "d", "dead"), [(10.0, 32, 1), (18.0, 16, 1), (18.0, 96, 8), (100.0, 32, 1)]
 )
-def test_a_soft_servo_is_found_within_its_interval(stiffness: float, d: int, dead: int) -> None:
+def test_servo_fit_covers_true_stiffness_and_damping(stiffness: float, d: int, dead: int) -> None:
     with so101(seed=3) as arm:
         arm.emulator.soften(stiffness)
         for name, value in {"d": d, "cw_dead_zone": dead, "ccw_dead_zone": dead}.items():
@@ -61,7 +61,7 @@ def test_a_soft_servo_is_found_within_its_interval(stiffness: float, d: int, dea
     assert found["first_motion"].value > found["dead_time"].value
 
 
-def test_what_saturation_hides_is_a_bound() -> None:
+def test_saturated_servo_gives_a_stiffness_bound() -> None:
     with so101(seed=3) as arm:
         found = examined(arm, ELBOW)
     stiffness = found["stiffness"]
@@ -86,7 +86,7 @@ def test_what_saturation_hides_is_a_bound() -> None:
         (1500.0, 1600.0, 1700.0, "the servo is stiffer than in training"),
     ],
 )
-def test_it_says_what_training_covers_a_servo(
+def test_servo_report_names_the_training_options(
     low: float, value: float, high: float, said: str
 ) -> None:
     found = Estimate(value, low, high, 100, "N m/rad", "")
@@ -94,7 +94,7 @@ def test_it_says_what_training_covers_a_servo(
     assert said in told and (f"train with --stiffness {value:g}" in told) == (value < 900)
 
 
-def test_the_start_up_force_is_found_where_no_weight_hides_it() -> None:
+def test_static_friction_is_found_without_gravity_load() -> None:
     with so101(seed=3) as arm:
         arm.emulator.soften(18.0)
         arm.emulator.register(ROLL, "startup_force", 24)
@@ -102,7 +102,7 @@ def test_the_start_up_force_is_found_where_no_weight_hides_it() -> None:
     assert holds(force, 0.024), force
 
 
-def test_a_longer_way_shows_the_highest_speed() -> None:
+def test_long_steps_show_the_top_speed() -> None:
     with so101(seed=3) as arm:
         found = examined(arm, 0, swing=1.5)
         highest = float(arm.emulator.physics.highest_speed[0])
@@ -112,7 +112,7 @@ def test_a_longer_way_shows_the_highest_speed() -> None:
 
 
 @pytest.mark.parametrize("opposite", ["load", "speed"])
-def test_a_servo_that_counts_the_other_way_is_told(opposite: str) -> None:
+def test_reversed_servo_sign_is_reported(opposite: str) -> None:
     with so101(seed=3) as arm:
         arm.emulator.soften(18.0)
         usual = arm.driver.probe
@@ -127,7 +127,7 @@ def test_a_servo_that_counts_the_other_way_is_told(opposite: str) -> None:
     assert holds(found["stiffness"], 18.0)
 
 
-def test_it_ends_where_it_is_blocked_stopped_or_at_the_end_of_its_range() -> None:
+def test_servo_test_ends_when_blocked_stopped_or_out_of_range() -> None:
     with so101(seed=3) as arm:
         arm.up()
         _, high = arm.driver.room(ELBOW)
@@ -144,7 +144,7 @@ def test_it_ends_where_it_is_blocked_stopped_or_at_the_end_of_its_range() -> Non
             StepTest(arm.driver, ELBOW, arm.clock)
 
 
-def test_a_joint_that_stays_stiff_is_named_however_the_test_ended(
+def test_servo_test_names_a_joint_that_keeps_torque(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
@@ -163,7 +163,7 @@ def test_a_joint_that_stays_stiff_is_named_however_the_test_ended(
             run(told, lambda text: True, Console(quiet=True), arm.clock)
 
 
-def test_an_arm_whose_fault_is_latched_is_not_made_stiff(
+def test_servo_test_refuses_an_arm_with_a_latched_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Whichever way its adapter was named: it is one arm."""
@@ -185,7 +185,7 @@ def test_an_arm_whose_fault_is_latched_is_not_made_stiff(
         (["--joint", "elbow_flex"], "so101 at /dev/nothing: disconnected: cannot open"),
     ],
 )
-def test_what_cannot_be_tested_is_one_line(
+def test_servo_test_errors_are_one_line(
     arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["calibrate", "servo", "--port", "/dev/nothing", *arguments]) == 1
@@ -194,7 +194,7 @@ def test_what_cannot_be_tested_is_one_line(
 
 
 @pytest.mark.slow
-def test_through_the_command_line_in_real_time(tmp_path: Path) -> None:
+def test_servo_test_command_in_real_time(tmp_path: Path) -> None:
     """Waits for Enter, writes its file whole, and lets go; Ctrl-C lets go, too."""
     emulator = subprocess.Popen(
         [sys.executable, "-m", "robo_rl.cli", "emulate", "so101", "--json"],

@@ -53,7 +53,7 @@ def stream() -> Iterator[tuple[str, dict[int, float]]]:
 
 
 @pytest.mark.fault(66)
-def test_who_looks_seldom_sees_the_present_and_is_told_when_it_was(
+def test_slow_reader_gets_the_newest_frame_and_its_time(
     stream: tuple[str, dict[int, float]], took: Callable[[float, str], None]
 ) -> None:
     address, sent = stream
@@ -71,7 +71,7 @@ def test_who_looks_seldom_sees_the_present_and_is_told_when_it_was(
     camera.close()
 
 
-def test_a_film_is_seen_whole(tmp_path: object) -> None:
+def test_video_file_is_read_frame_by_frame(tmp_path: object) -> None:
     file = str(tmp_path / "film.avi")
     film = cv2.VideoWriter(file, cv2.VideoWriter_fourcc(*"MJPG"), 30.0, (64, 48))
     for level in range(0, 250, 25):

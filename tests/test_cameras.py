@@ -32,7 +32,7 @@ def env() -> BatchEnv:
 
 
 @pytest.mark.parametrize("name", sims.TASKS)
-def test_frames_have_the_cameras_size_and_differ_by_row_and_camera(name: str) -> None:
+def test_frames_have_camera_size_and_differ_by_env_and_camera(name: str) -> None:
     env = sims.make(name, 2, seed=1)
     env.scatter()
     pictures = {}
@@ -47,7 +47,7 @@ def test_frames_have_the_cameras_size_and_differ_by_row_and_camera(name: str) ->
 
 
 @pytest.mark.parametrize("name", ["reach", "humanoid", "pusher"])
-def test_nothing_black_is_behind_everything(name: str) -> None:
+def test_background_is_sky_not_black(name: str) -> None:
     env = sims.make(name, 1, seed=1)
     top = env.render(camera=env.cameras[0])[0, 0]
     assert top.min() > 20
@@ -56,7 +56,7 @@ def test_nothing_black_is_behind_everything(name: str) -> None:
     env.close()
 
 
-def test_a_frame_rendered_later_is_the_frame_rendered_now(env: BatchEnv) -> None:
+def test_stored_state_renders_the_same_frame_later(env: BatchEnv) -> None:
     states, now = env.state(), env.render()
     twin = sims.make("reach", 6)
     twin.set_state(states)
@@ -70,7 +70,7 @@ def test_a_frame_rendered_later_is_the_frame_rendered_now(env: BatchEnv) -> None
     twin.close()
 
 
-def test_rendering_does_not_touch_the_simulation(env: BatchEnv) -> None:
+def test_rendering_leaves_the_simulation_unchanged(env: BatchEnv) -> None:
     before, obs = env.state(), env.signals()
     env.render()
     assert (env.state() == before).all()
@@ -97,7 +97,7 @@ def look(field: str, rows: slice) -> Appearance:
 @pytest.mark.parametrize(
     "field", sorted({f.name for f in dataclasses.fields(Appearance)} - {"numbered"})
 )
-def test_a_look_changes_its_own_frame_and_nothing_afterwards(env: BatchEnv, field: str) -> None:
+def test_appearance_changes_only_its_own_frame(env: BatchEnv, field: str) -> None:
     states = env.state()[[0, 0]]
     plain = env.render_states(states)
     frames = env.render_states(states, look=look(field, slice(0, 2)))
@@ -108,7 +108,7 @@ def test_a_look_changes_its_own_frame_and_nothing_afterwards(env: BatchEnv, fiel
     assert (env.render_states(states) == plain).all()
 
 
-def test_numbered_frames_say_which_geom_a_pixel_shows_and_nothing_afterwards() -> None:
+def test_segmentation_frames_give_geom_ids_and_leave_no_trace() -> None:
     env = sims.make("pick_place", 8, seed=3)
     env.scatter()
     states = env.state()
@@ -136,7 +136,7 @@ def lift() -> tuple[BatchEnv, Array, Array]:
 
 
 @pytest.mark.parametrize("name", ["front", "top"])
-def test_a_camera_sees_what_changes_its_frames(
+def test_camera_visibility_matches_frame_changes(
     name: str, lift: tuple[BatchEnv, Array, Array]
 ) -> None:
     """Painted otherwise, a cube beyond the edges changes no pixel, wherever the camera is moved."""
@@ -158,7 +158,7 @@ def test_a_camera_sees_what_changes_its_frames(
     assert not view.sees(far, Appearance(**moved)).any()
 
 
-def test_a_look_is_undone_when_rendering_fails(env: BatchEnv) -> None:
+def test_appearance_is_restored_when_rendering_fails(env: BatchEnv) -> None:
     states = env.state()[:2]
     plain = env.render_states(states)
     with pytest.raises(IndexError):
@@ -166,7 +166,7 @@ def test_a_look_is_undone_when_rendering_fails(env: BatchEnv) -> None:
     assert (env.render_states(states) == plain).all()
 
 
-def test_renderers_leave_one_another_alone(env: BatchEnv) -> None:
+def test_renderers_do_not_affect_each_other(env: BatchEnv) -> None:
     now = env.render()
     closed, dropped = sims.make("reach", 2, seed=2), sims.make("reach", 2, seed=3)
     for other in (closed, dropped):
@@ -180,12 +180,12 @@ def test_renderers_leave_one_another_alone(env: BatchEnv) -> None:
     assert (env.render() == now).all()
 
 
-def test_any_size_can_be_asked_for(env: BatchEnv) -> None:
+def test_render_accepts_any_size(env: BatchEnv) -> None:
     assert env.render_states(env.state()[:1], "top", size=(40, 64)).shape == (1, 40, 64, 3)
 
 
 @pytest.mark.parametrize("task", ["reach", "stack"])
-def test_fewer_rings_in_a_small_frame_are_hardly_seen(
+def test_coarse_meshes_hardly_change_small_frames(
     task: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = sims.make(task, 16, seed=3)
@@ -207,7 +207,7 @@ def test_the_image_is_upright() -> None:
     assert np.allclose(right, [0, 1, 0])  # looking back along x, world's y is on the right
 
 
-def test_errors_say_what_to_do(env: BatchEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_render_errors_name_the_problem(env: BatchEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     renderer = Renderer(env.model, 32, 32)
     states = env.state()[:1]
     with pytest.raises(ValueError, match=r"states must have shape \(n, \d+\), got \(1, 3\)"):
@@ -251,7 +251,7 @@ import triton
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="only triton crashes")
 @pytest.mark.parametrize("code", DRAWS_AND_LEARNS.values(), ids=DRAWS_AND_LEARNS)
-def test_whoever_draws_first_can_learn_afterwards(code: str) -> None:
+def test_rendering_before_training_does_not_crash(code: str) -> None:
     """In a process of its own: where it fails, it fails by a segmentation fault."""
     root = str(Path(__file__).parents[1])
     env = {"MUJOCO_GL": "egl", **os.environ, "PYTHONPATH": root}
@@ -259,7 +259,7 @@ def test_whoever_draws_first_can_learn_afterwards(code: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_renderers_of_two_threads_take_turns_and_one_that_is_lost_waits_to_be_freed() -> None:
+def test_renderers_of_two_threads_take_turns_and_are_freed_safely() -> None:
     env = sims.make("reach", 24, seed=1, num_threads=1)
     env.scatter()
     states = env.state()

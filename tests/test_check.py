@@ -14,7 +14,7 @@ from sims.robots import robots_for_task
 from sims.tasks import ARM_TASKS
 
 
-def test_the_table_has_a_line_per_goal_and_the_exit_code_says_whether_it_holds(
+def test_check_table_has_a_line_per_goal_and_an_exit_code(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = ["--tasks", "drawer", "--robots", "ur5e", "--episodes", "4", "--steps", "64"]
@@ -41,12 +41,12 @@ def test_the_table_has_a_line_per_goal_and_the_exit_code_says_whether_it_holds(
         ),
     ],
 )
-def test_a_row_does_not_depend_on_its_neighbours_on_any_arm(name: str, robot: str) -> None:
+def test_single_env_matches_batch_on_every_arm(name: str, robot: str) -> None:
     # The seventh joint's posture was once lost where a neighbour's joint was at its limit.
     assert check.single_env_matches_batch(name, robot)
 
 
-def test_the_sheet_draws_every_camera_at_four_moments(tmp_path: Path) -> None:
+def test_check_sheet_shows_each_camera_at_four_times(tmp_path: Path) -> None:
     path = tmp_path / "new" / "sheet.png"
     assert check.main(["--tasks", "button", "--robots", "ur5e", "--sheet", str(path)]) == 0
     picture = cv2.imread(str(path))

@@ -124,7 +124,7 @@ THEIRS = (train_elsewhere, bench_beside, work_together)
 
 
 @pytest.mark.parametrize("begin", [*OURS, *THEIRS], ids=lambda f: f.__name__)
-def test_nothing_of_the_folder_is_run(
+def test_subprocess_runs_no_code_of_the_working_directory(
     begin: Callable[[Path], None], marks: Path, started: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     folder = tmp_path / "given"
@@ -142,7 +142,7 @@ def test_nothing_of_the_folder_is_run(
     assert started
 
 
-def test_a_bridge_that_is_killed_leaves_no_folder_behind(tmp_path: Path) -> None:
+def test_killed_bridge_leaves_no_temporary_folder(tmp_path: Path) -> None:
     """Nor its bus and its policy, killed at the same moment."""
     temp, bundle = tmp_path / "temp", tmp_path / "bundle"
     temp.mkdir()
@@ -170,7 +170,7 @@ input()
     assert [*temp.glob("robo-rl-*")] == []
 
 
-def test_a_persons_own_tasks_are_known_to_processes(
+def test_plugins_are_imported_in_subprocesses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where their module is found on a path that only this program has."""
@@ -189,7 +189,7 @@ def test_a_persons_own_tasks_are_known_to_processes(
     assert child.wait() == 0 and noted.read_text().split() == ["imported", "imported"]
 
 
-def test_limits_are_within_those_of_whoever_started_us() -> None:
+def test_subprocess_limits_respect_the_parents_limits() -> None:
     code = (
         "import resource, json; from sims.utils.process import _begin\n"
         "resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))\n"

@@ -187,7 +187,7 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["bench", "everything"], "unknown experiment 'everything'; known: demo, "),
     ],
 )
-def test_mistakes_are_one_line(
+def test_usage_errors_are_one_line(
     args: list[str],
     said: str,
     tmp_path: Path,
@@ -205,7 +205,7 @@ def test_mistakes_are_one_line(
 
 
 @pytest.mark.parametrize("args", [["--help"], ["list"], ["search", "--help"]])
-def test_a_reader_that_leaves_is_told_nothing(args: list[str]) -> None:
+def test_closed_stdout_prints_no_error(args: list[str]) -> None:
     with subprocess.Popen(
         [*PROGRAM, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -221,7 +221,7 @@ def test_a_reader_that_leaves_is_told_nothing(args: list[str]) -> None:
         ("torch", ["train", "reach", "--runs", "DIR"], "train"),
     ],
 )
-def test_a_package_that_is_missing_is_named_with_what_brings_it(
+def test_missing_package_error_names_the_extra(
     module: str, args: list[str], extra: str, tmp_path: Path
 ) -> None:
     args = [str(tmp_path / "new") if word == "DIR" else word for word in args]
@@ -230,7 +230,7 @@ def test_a_package_that_is_missing_is_named_with_what_brings_it(
     assert f"pip install 'robo-rl[{extra}]'" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_missing_gl_is_one_line(tmp_path: Path) -> None:
+def test_missing_opengl_is_a_one_line_error(tmp_path: Path) -> None:
     reach_bundle.write(tmp_path, "so101")
     done = run(
         "deploy",
@@ -252,7 +252,7 @@ def test_missing_gl_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("task", [name for name in sims.TASKS if name != "tabletop"])
-def test_a_sentence_alone_finds_its_task(task: str) -> None:
+def test_sentence_alone_selects_its_task(task: str) -> None:
     from robo_rl.goals.task_lookup import task_for
 
     for key, goal in sims.make_task(task).goals().items():
@@ -262,7 +262,7 @@ def test_a_sentence_alone_finds_its_task(task: str) -> None:
             assert f"is a goal of {task}, " in str(error) or f", {task}" in str(error), key
 
 
-def test_who_knows_what_a_sentence_is_about_says_why_it_is_not_read() -> None:
+def test_unparsed_sentence_error_gives_the_closest_tasks_reason() -> None:
     from robo_rl.goals.reading import NotRead
     from robo_rl.goals.task_lookup import task_for
 
@@ -283,7 +283,7 @@ def test_who_knows_what_a_sentence_is_about_says_why_it_is_not_read() -> None:
         task_for("go back to where you started", own=False, typed="{task}")
 
 
-def test_a_sentence_stands_for_task_and_goal() -> None:
+def test_train_accepts_a_sentence_for_task_and_goal() -> None:
     from robo_rl.commands.train import parse_train
 
     typed = parse_train(["--seed", "2", "put the red cube in the drawer", "--reward", "task"])
@@ -295,7 +295,7 @@ def test_a_sentence_stands_for_task_and_goal() -> None:
     assert (mine.task, mine.goal) == ("tabletop", "lift a red cube")
 
 
-def test_a_task_brings_its_own_defaults_and_what_is_typed_stays():
+def test_task_preset_sets_defaults_and_typed_options_win():
     from robo_rl.commands.train import parse_train
     from robo_rl.config.presets import PRESETS
 
@@ -328,7 +328,7 @@ def test_a_task_brings_its_own_defaults_and_what_is_typed_stays():
     assert said.further.episode_s == PRESETS["ant lie_down"].run["episode_s"]
 
 
-def test_whole_numbers_may_be_typed_as_powers_of_ten() -> None:
+def test_integer_options_accept_scientific_notation() -> None:
     from robo_rl.commands.train import parse_train
 
     with accept_scientific_integers():
@@ -341,7 +341,7 @@ def test_whole_numbers_may_be_typed_as_powers_of_ten() -> None:
     )
 
 
-def test_what_was_stopped_is_not_drawn_as_done() -> None:
+def test_stopped_progress_bar_does_not_show_100_percent() -> None:
     drawn = []
     for error in (None, KeyboardInterrupt):
         console = Console(file=io.StringIO(), force_terminal=True, width=80)
@@ -353,7 +353,7 @@ def test_what_was_stopped_is_not_drawn_as_done() -> None:
     assert "100 %" in drawn[0] and "100 %" not in drawn[1] and "25 %" in drawn[1]
 
 
-def test_a_model_that_reads_is_named_as_it_is_typed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_reader_model_error_names_the_reading_option(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["train", "--help"])
     said = capsys.readouterr().out

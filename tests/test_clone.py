@@ -34,7 +34,7 @@ def run(demos: Path, training_seed: int, short_video: None) -> Path:
     return demos.parent / "clone"
 
 
-def test_a_clone_does_as_it_was_shown_and_is_a_run_like_others(run, capsys, outcome):
+def test_clone_imitates_demonstrations_and_is_a_run(run, capsys, outcome):
     done = robo_rl.load(run)
     assert done.evaluation.goal == "touch_blue_ball"
     outcome("success", done.evaluation.success, above=0.25)
@@ -54,7 +54,7 @@ def test_a_clone_does_as_it_was_shown_and_is_a_run_like_others(run, capsys, outc
     outcome("error on held-out steps", rows["error_held_out"][-1], below=0.15)
 
 
-def test_a_clone_is_a_base(run):
+def test_clone_can_be_a_residual_base(run):
     env = sims.make("reach", 8, seed=3)
     learner = make_learner(ResidualPPOConfig(num_envs=8, net=(16,), base=str(run)), env)
     obs = env.reset()
@@ -62,7 +62,7 @@ def test_a_clone_is_a_base(run):
     env.close()
 
 
-def test_what_cannot_be_cloned_is_one_clear_line(run, demos, tmp_path, capsys):
+def test_clone_errors_are_one_line(run, demos, tmp_path, capsys):
     def refused(*args: str) -> str:
         assert main([*args, "--runs", str(tmp_path)]) == 1
         (line,) = capsys.readouterr().err.strip().splitlines()

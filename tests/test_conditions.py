@@ -14,7 +14,7 @@ TASK = sims.make_task("reach", robot="so101")
 TRAINING = {"randomize": dataclasses.asdict(Randomize(width=0.7))}
 
 
-def test_a_bundle_says_the_worst_that_its_policy_has_met() -> None:
+def test_bundle_states_the_worst_trained_conditions() -> None:
     """As rows come to it: the widest of 512."""
     met = ArmConditions.worst_trained(TRAINING, TASK)
     env = RandomizedEnv(TASK, 512, randomize=Randomize(width=0.7), seed=1)
@@ -47,16 +47,16 @@ def test_a_bundle_says_the_worst_that_its_policy_has_met() -> None:
         (ArmConditions(offset=(0.05, 0.0, 0.0)), "all off by (50, 0, 0) mm"),
     ],
 )
-def test_what_is_beyond_training_is_named(put: ArmConditions, beyond: str) -> None:
+def test_conditions_beyond_training_are_named(put: ArmConditions, beyond: str) -> None:
     assert put.beyond(ArmConditions.worst_trained(TRAINING, TASK)) == beyond
 
 
-def test_tags_are_as_far_off_as_they_are() -> None:
+def test_tag_poses_skip_the_noise_conditions() -> None:
     put = ArmConditions(noise=0.002, offset=(0.05, 0.0, 0.0), latency=0.1)
     assert put.beyond(PLAIN, tags=True) == "100 ms of latency"
 
 
-def test_a_policy_of_rows_that_are_alike_has_met_nothing() -> None:
+def test_policy_without_randomization_covers_no_noise() -> None:
     put = ArmConditions(noise=0.002, stiffness=500.0)
     told = "2 mm of noise on perceived positions, servos of 500 N m/rad"
     assert put.beyond(ArmConditions.worst_trained({}, TASK)) == told

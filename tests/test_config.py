@@ -26,7 +26,7 @@ from robo_rl.runs.run_dir import RunDir, jsonable, write_json
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_python_gets_the_presets_of_the_shell(name: str) -> None:
+def test_python_config_has_the_command_line_presets(name: str) -> None:
     task, *goal = name.split()
     asked = with_presets(TrainConfig(task=task, goal=" ".join(goal)))
     typed = parse_train([task, *(f"--goal={key}" for key in goal)])
@@ -36,7 +36,7 @@ def test_python_gets_the_presets_of_the_shell(name: str) -> None:
     assert all(getattr(TrainConfig(), k) is None for k in PRESETS[name].run)
 
 
-def test_a_goal_without_an_entry_is_trained_from_its_program_as_what_brings_it_about() -> None:
+def test_goal_without_preset_uses_the_preset_of_its_skill() -> None:
     pushed = preset(
         "push", goal="move the red cube 8 cm to the left", base=TrainConfig(reward="offline")
     )
@@ -50,7 +50,7 @@ def test_a_goal_without_an_entry_is_trained_from_its_program_as_what_brings_it_a
     assert own.config_values["learner"] == "ppo" and own.config_values["env_steps"] == 4_000_000
 
 
-def test_who_is_shown_how_learns_by_what_is_learned_from_so_and_for_as_long_as_that_takes() -> None:
+def test_demos_preset_selects_ensemble_and_steps() -> None:
     shown = parse_train(["put the red cube in the drawer", "--demos", "50"])
     assert (shown.task, shown.config_values["learner"]) == ("drawer_then_place", "ensemble")
     assert shown.config_values["env_steps"] == 300_000
@@ -63,7 +63,7 @@ def test_who_is_shown_how_learns_by_what_is_learned_from_so_and_for_as_long_as_t
     assert (alone.config_values["learner"], alone.config_values["env_steps"]) == ("ppo", ENV_STEPS)
 
 
-def test_a_goal_with_numbers_of_its_own_is_trained_as_the_listed_one() -> None:
+def test_goal_with_other_numbers_uses_the_listed_goals_preset() -> None:
     fast = preset("hopper", goal="hop forward at 2 m/s", base=TrainConfig(reward="offline"))
     assert fast.env_steps == preset("hopper", goal="forward").env_steps > ENV_STEPS
     typed = parse_train(["hopper", "--formula", "forward(hopper, pace=2)", "--reward", "offline"])
@@ -72,12 +72,12 @@ def test_a_goal_with_numbers_of_its_own_is_trained_as_the_listed_one() -> None:
     assert up.env_steps == ENV_STEPS
 
 
-def test_a_learner_that_makes_no_step_begins_no_episode_anywhere() -> None:
+def test_offline_learner_preset_has_no_random_starts() -> None:
     asked = TrainConfig(task="hopper", goal="front_flip", reward="task", learner="iql")
     assert with_presets(asked).random_starts == 0
 
 
-def test_what_was_set_stays_whatever_the_preset() -> None:
+def test_explicit_settings_override_the_preset() -> None:
     own = PPOConfig(num_envs=8)
     config = with_presets(TrainConfig(task="push", env_steps=ENV_STEPS, tuning=own))
     assert (config.env_steps, config.tuning) == (ENV_STEPS, own)
@@ -107,7 +107,7 @@ def test_what_was_set_stays_whatever_the_preset() -> None:
         ("lift", "then(lifted(red_cube), moved(red_cube, left=10cm))", "push", 8 / 5),
     ],
 )
-def test_what_nobody_listed_is_trained_as_what_brings_it_about(
+def test_unlisted_goal_uses_presets_of_its_skills(
     task: str, goal: str, like: str, parts: float
 ) -> None:
     own = EFFORTS[like] if like else Preset({})
@@ -119,7 +119,7 @@ def test_what_nobody_listed_is_trained_as_what_brings_it_about(
     assert asked == replace(found, learner="ppo", tuning=own.tuning("ppo"))
 
 
-def test_settings_say_which_learner_is_meant() -> None:
+def test_tuning_type_selects_the_learner() -> None:
     formula = "moved(red_cube, left=8cm)"
     assert TrainConfig(tuning=SACConfig()).learner == "sac"
     own = with_presets(TrainConfig(task="push", formula=formula, tuning=PPOConfig(num_envs=8)))
@@ -128,7 +128,7 @@ def test_settings_say_which_learner_is_meant() -> None:
     assert command.learner == "ensemble" and command.tuning.critics == 4
 
 
-def test_a_sentence_is_trained_as_its_formula_and_a_goal_of_the_task_as_the_task_says() -> None:
+def test_sentence_uses_formula_preset_and_goal_key_the_tasks() -> None:
     said = with_presets(TrainConfig(task="push", goal="touch the red cube with the gripper"))
     assert said.env_steps == ENV_STEPS and said.reward == "clip"
     for own in ("red_cube_next_to_blue_ball", "push the red cube next to the blue ball"):
@@ -139,7 +139,7 @@ def test_a_sentence_is_trained_as_its_formula_and_a_goal_of_the_task_as_the_task
         with_presets(TrainConfig(task="reach", formula="touch(gripper, chair)"))
 
 
-def test_a_runs_config_comes_back_from_its_file() -> None:
+def test_config_json_round_trip() -> None:
     config = with_presets(TrainConfig(task="push", learner="td3"))
     assert from_json(SettledConfig, jsonable(config)) == config
 
@@ -164,7 +164,7 @@ def run(tmp_path: Path) -> Path:
         ("--env-steps 1000", "started with --env-steps 600000, got 1000"),
     ],
 )
-def test_an_option_that_contradicts_a_run_is_refused_with_both_values(
+def test_resume_refuses_a_contradicting_option_with_both_values(
     run: Path, typed: str, said: str
 ) -> None:
     command = parse_train([*typed.split(), "--resume", str(run)])
@@ -173,9 +173,7 @@ def test_an_option_that_contradicts_a_run_is_refused_with_both_values(
         resumed_config(run, stored, command.config_values)
 
 
-def test_a_run_of_before_dtype_was_an_option_stays_in_the_format_that_it_recorded(
-    run: Path,
-) -> None:
+def test_resume_of_a_run_without_dtype_keeps_its_number_format(run: Path) -> None:
     """A clock had chosen it, and the other one would give other rewards."""
     config = json.loads((run / "config.json").read_text())
     del config["scoring"]["dtype"]
@@ -191,7 +189,7 @@ def test_a_run_of_before_dtype_was_an_option_stays_in_the_format_that_it_recorde
         resumed_config(run, stored, other.config_values)
 
 
-def test_a_run_that_goes_on_may_be_given_more_steps(run: Path) -> None:
+def test_resume_accepts_more_env_steps(run: Path) -> None:
     stored = from_json(SettledConfig, RunDir.open(run).config)
     command = parse_train(["--resume", str(run), "--env-steps", "700000", "--episodes", "50"])
     more = resumed_config(run, stored, command.config_values)
@@ -206,7 +204,7 @@ def test_a_run_that_goes_on_may_be_given_more_steps(run: Path) -> None:
         assert not longer.finished and longer.config["env_steps"] == 700_000
 
 
-def test_a_run_that_fails_at_its_start_leaves_no_folder(tmp_path: Path) -> None:
+def test_run_that_fails_at_start_leaves_no_folder(tmp_path: Path) -> None:
     def fails(path: Path, steps: int, resume: bool = False) -> bool:
         """Whether the folder is still there."""
         with contextlib.suppress(KeyboardInterrupt):
@@ -223,7 +221,7 @@ def test_a_run_that_fails_at_its_start_leaves_no_folder(tmp_path: Path) -> None:
     assert fails(tmp_path / "theirs", 0)  # what was there before us is not ours to remove
 
 
-def test_help_shows_first_what_people_use() -> None:
+def test_help_lists_common_options_first() -> None:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
         parse_train(["--help"])

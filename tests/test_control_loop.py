@@ -181,9 +181,7 @@ GOOD = "CONNECTED ARMED ALIGN RUN HOLD PARK RELAX CONNECTED OFFLINE"
 
 # What it is for.
 @pytest.mark.parametrize("period", [0.05, 0.01])
-def test_a_policy_runs_to_true_success_on_an_imperfect_arm(
-    bundle: PolicyBundle, period: float
-) -> None:
+def test_policy_succeeds_on_an_imperfect_arm(bundle: PolicyBundle, period: float) -> None:
     successes = []
     for seed in range(4):
         rig = Rig(bundle, seed=seed, period=period, command_delay=0.01, latency=0.005, noise=0.001)
@@ -200,9 +198,7 @@ def test_a_policy_runs_to_true_success_on_an_imperfect_arm(
     assert sum(successes) >= (3 if period > 0.01 else 4)
 
 
-def test_an_arm_that_must_stop_soon_is_aligned_driven_and_parked_slowly(
-    bundle: PolicyBundle, tmp_path: Path
-) -> None:
+def test_stop_within_slows_align_run_and_park(bundle: PolicyBundle, tmp_path: Path) -> None:
     """At the speed from which it stops within 50 ms, and so it arrives in time wherever it goes."""
     rig, most = Rig(bundle, period=0.01), 0.05
     rig.driver.scene.qpos[rig.driver.scene.arm.qpos[0]] = 1.2  # 0.5 rad from where a run may begin
@@ -221,7 +217,7 @@ def test_an_arm_that_must_stop_soon_is_aligned_driven_and_parked_slowly(
     assert replay(tmp_path / "run.mcap").same
 
 
-def test_between_actions_targets_move_in_equal_parts(bundle: PolicyBundle, tmp_path: Path) -> None:
+def test_targets_are_interpolated_between_actions(bundle: PolicyBundle, tmp_path: Path) -> None:
     rig = Rig(bundle, period=0.01)
     rig.run(steps=6, log=tmp_path / "run.mcap")
     ticks = [t for t in read_log(tmp_path / "run.mcap").ticks if t["phase"] == "run"]
@@ -232,7 +228,7 @@ def test_between_actions_targets_move_in_equal_parts(bundle: PolicyBundle, tmp_p
         np.testing.assert_allclose(steps[k : k + 4], np.tile(steps[k], (4, 1)), atol=1e-9)
 
 
-def test_the_log_holds_every_tick_and_the_bundle(bundle: PolicyBundle, tmp_path: Path) -> None:
+def test_log_has_every_tick_and_the_bundle(bundle: PolicyBundle, tmp_path: Path) -> None:
     rig = Rig(bundle)
     result = rig.run(log=tmp_path / "run.mcap")
     log = read_log(tmp_path / "run.mcap")
@@ -248,7 +244,7 @@ def test_the_log_holds_every_tick_and_the_bundle(bundle: PolicyBundle, tmp_path:
     np.testing.assert_allclose(first["sent"]["qpos"], first["filtered"]["qpos"], atol=1e-3)
 
 
-def test_it_parks_before_it_goes_limp(bundle: PolicyBundle) -> None:
+def test_arm_parks_before_torque_off(bundle: PolicyBundle) -> None:
     rig, at_relax = Rig(bundle), []
     relax = rig.driver.relax
     broken = Broken(rig.driver, relax=lambda: (at_relax.append(rig.joints().copy()), relax())[1])
@@ -257,7 +253,7 @@ def test_it_parks_before_it_goes_limp(bundle: PolicyBundle) -> None:
 
 
 # What must fit.
-def test_what_does_not_fit_is_refused_before_the_arm_is_touched(bundle: PolicyBundle) -> None:
+def test_mismatched_bundle_is_refused_before_connecting(bundle: PolicyBundle) -> None:
     rig = Rig(bundle)
 
     def touched() -> None:
@@ -290,7 +286,7 @@ def test_options_are_given_by_name_or_grouped(bundle: PolicyBundle) -> None:
 
 
 @pytest.mark.fault(40)
-def test_it_ramps_slowly_to_the_start_set_and_refuses_from_afar(
+def test_arm_ramps_to_the_start_set_or_refuses_if_too_far(
     bundle: PolicyBundle, tmp_path: Path
 ) -> None:
     rig = Rig(bundle)
@@ -314,7 +310,7 @@ def test_it_ramps_slowly_to_the_start_set_and_refuses_from_afar(
     assert "RUN" not in phases(result) and all(result.acks.values())
 
 
-def test_an_arm_outside_its_range_or_with_a_fault_is_never_made_stiff(bundle: PolicyBundle) -> None:
+def test_out_of_range_or_faulty_arm_gets_no_torque(bundle: PolicyBundle) -> None:
     rig = Rig(bundle)
     rig.driver.scene.qpos[rig.driver.scene.arm.qpos[2]] = 1.9
     result = rig.run()
@@ -328,7 +324,7 @@ def test_an_arm_outside_its_range_or_with_a_fault_is_never_made_stiff(bundle: Po
 # How it can end.
 @pytest.mark.fault(18, 19)
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_policy_that_is_not_finite_is_stopped_and_parked(
+def test_nonfinite_policy_output_stops_and_parks(
     bundle: PolicyBundle, bad: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rig, act, calls = Rig(bundle), bundle.act, []
@@ -345,9 +341,7 @@ def test_a_policy_that_is_not_finite_is_stopped_and_parked(
     assert phases(result) == GOOD and result.notes == ()
 
 
-def test_an_arm_in_motion_is_braked_and_not_thrown_to_a_halt(
-    bundle: PolicyBundle, tmp_path: Path
-) -> None:
+def test_moving_arm_is_braked_smoothly(bundle: PolicyBundle, tmp_path: Path) -> None:
     rig = Rig(bundle, period=0.01)
     rig.run(steps=4, log=tmp_path / "run.mcap")
     ticks = read_log(tmp_path / "run.mcap").ticks
@@ -359,7 +353,7 @@ def test_an_arm_in_motion_is_braked_and_not_thrown_to_a_halt(
 
 
 @pytest.mark.fault(20)
-def test_an_observation_that_is_not_finite_never_reaches_the_policy(bundle: PolicyBundle) -> None:
+def test_nonfinite_observation_never_reaches_the_policy(bundle: PolicyBundle) -> None:
     rig = Rig(bundle)
 
     class Dazzled:
@@ -372,7 +366,7 @@ def test_an_observation_that_is_not_finite_never_reaches_the_policy(bundle: Poli
 
 
 @pytest.mark.fault(27)
-def test_an_exception_in_the_policy_stops_the_arm_and_comes_out(
+def test_policy_exception_stops_the_arm_and_propagates(
     bundle: PolicyBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rig, at_relax = Rig(bundle), []
@@ -407,7 +401,7 @@ def raises(fault: Fault) -> Callable[..., Any]:
     ("fault", "end"),
     [(Fault.OVERLOAD, "FAULT"), (Fault.DISCONNECTED, "FAULT"), (Fault.ESTOP, "ESTOP")],
 )
-def test_a_device_fault_is_latched_and_the_arm_goes_limp_where_it_is(
+def test_device_fault_is_latched_and_torque_goes_off(
     bundle: PolicyBundle, fault: Fault, end: str
 ) -> None:
     rig = Rig(bundle)
@@ -416,7 +410,7 @@ def test_a_device_fault_is_latched_and_the_arm_goes_limp_where_it_is(
     assert phases(result).endswith(f"RUN {end}") and all(result.acks.values())
 
 
-def test_a_fault_that_the_device_reports_counts_as_one_it_raises(bundle: PolicyBundle) -> None:
+def test_reported_device_fault_acts_like_a_raised_one(bundle: PolicyBundle) -> None:
     rig = Rig(bundle)
 
     def read(n: int) -> RobotState:
@@ -431,7 +425,7 @@ def test_a_fault_that_the_device_reports_counts_as_one_it_raises(bundle: PolicyB
     assert rig.run().ended is Ended.DONE
 
 
-def test_one_lost_reply_is_retried_five_are_a_fault(bundle: PolicyBundle) -> None:
+def test_one_lost_reply_is_retried_and_five_are_a_fault(bundle: PolicyBundle) -> None:
     rig = Rig(bundle)
     lost = raises(Fault.COMM_TIMEOUT)
     once = after(10, rig.driver.read, lambda n: lost() if n == 1 else rig.driver.read())
@@ -450,7 +444,7 @@ def test_one_lost_reply_is_retried_five_are_a_fault(bundle: PolicyBundle) -> Non
     assert (result.ended, result.fault, result.retries) == (Ended.FAULT, Fault.COMM_TIMEOUT, 4)
 
 
-def test_four_of_five_replies_lost_stop_the_arm(bundle: PolicyBundle, took: Took) -> None:
+def test_losing_four_of_five_replies_stops_the_arm(bundle: PolicyBundle, took: Took) -> None:
     rig = Rig(bundle, period=0.01)
     lost = raises(Fault.COMM_TIMEOUT)
     some = after(40, rig.driver.read, lambda n: lost() if n % 5 else rig.driver.read())
@@ -463,7 +457,7 @@ def test_four_of_five_replies_lost_stop_the_arm(bundle: PolicyBundle, took: Took
     assert all(result.acks.values())
 
 
-def test_a_third_of_the_periods_missed_stops_the_arm(bundle: PolicyBundle, took: Took) -> None:
+def test_missing_a_third_of_the_periods_stops_the_arm(bundle: PolicyBundle, took: Took) -> None:
     rig, ticks = Rig(bundle, period=0.01), [0]
 
     def slow() -> bool:
@@ -483,7 +477,7 @@ def test_a_third_of_the_periods_missed_stops_the_arm(bundle: PolicyBundle, took:
 
 
 @pytest.mark.parametrize("known", ["wider", "narrower", "elsewhere"])
-def test_limits_are_those_of_the_arm_that_answered(
+def test_limits_come_from_the_connected_device(
     bundle: PolicyBundle, tmp_path: Path, known: str
 ) -> None:
     """What a driver describes before it asked the device is only what the kind of arm can do."""
@@ -527,7 +521,7 @@ def test_a_fault_stays_latched_until_an_operator_clears_it(
     assert rig.run(latch=latch).ended is Ended.DONE and not latch.path.exists()
 
 
-def test_what_cannot_be_stopped_is_reported(bundle: PolicyBundle) -> None:
+def test_failed_torque_off_is_reported(bundle: PolicyBundle) -> None:
     rig = Rig(bundle)
     names = SO101.joints
     partly = {name: name != names[2] for name in names}
@@ -555,7 +549,7 @@ def test_what_cannot_be_stopped_is_reported(bundle: PolicyBundle) -> None:
 
 
 @pytest.mark.fault(46)
-def test_a_frozen_measurement_is_never_acted_on(bundle: PolicyBundle) -> None:
+def test_frozen_measurement_stops_the_arm(bundle: PolicyBundle) -> None:
     """The client library that goes on returning its last value after the link died."""
     rig = Rig(bundle)
     kept = []
@@ -571,7 +565,7 @@ def test_a_frozen_measurement_is_never_acted_on(bundle: PolicyBundle) -> None:
     assert phases(result).endswith("HOLD RELAX CONNECTED OFFLINE")  # it cannot see to park
 
 
-def test_old_and_missing_poses_are_never_acted_on(bundle: PolicyBundle) -> None:
+def test_old_or_missing_poses_stop_the_arm(bundle: PolicyBundle) -> None:
     rig = Rig(bundle)
     read = after(8, rig.eyes.read, lambda n: seen)
     seen = rig.eyes.read()
@@ -592,7 +586,7 @@ def test_old_and_missing_poses_are_never_acted_on(bundle: PolicyBundle) -> None:
     assert "red_cube was never seen" in result.reason and "RUN" not in phases(result)
 
 
-def test_a_device_with_limits_of_its_own_is_found_out(bundle: PolicyBundle) -> None:
+def test_device_that_clips_targets_is_detected(bundle: PolicyBundle) -> None:
     rig = Rig(bundle)
 
     def send(n: int, target: Target) -> Sent:
@@ -620,7 +614,7 @@ def test_a_signal_ends_the_run_parked(bundle: PolicyBundle, which: signal.Signal
 
 
 @pytest.mark.fault(34)
-def test_a_second_ctrl_c_ends_parking_too(bundle: PolicyBundle) -> None:
+def test_second_ctrl_c_ends_parking(bundle: PolicyBundle) -> None:
     rig = Rig(bundle)
 
     def read(n: int) -> RobotState:
@@ -636,7 +630,7 @@ def test_a_second_ctrl_c_ends_parking_too(bundle: PolicyBundle) -> None:
 
 
 @pytest.mark.fault(34)
-def test_a_ctrl_c_while_it_parks_ends_the_episodes(bundle: PolicyBundle) -> None:
+def test_ctrl_c_while_parking_ends_the_episodes(bundle: PolicyBundle) -> None:
     class Stage(SimStage):
         def success(self) -> bool:  # asked when the policy has let go
             os.kill(os.getpid(), signal.SIGINT)
@@ -647,7 +641,7 @@ def test_a_ctrl_c_while_it_parks_ends_the_episodes(bundle: PolicyBundle) -> None
     assert found.ended == {"done": 1} and not found.cut
 
 
-def test_a_key_that_stops_while_it_parks_ends_the_episodes(bundle: PolicyBundle) -> None:
+def test_stop_key_while_parking_ends_the_episodes(bundle: PolicyBundle) -> None:
     """It is read once: whoever reads it and does nothing has lost it."""
     task, parked = task_of_bundle(bundle.manifest), []
 
@@ -673,7 +667,7 @@ def test_a_key_that_stops_while_it_parks_ends_the_episodes(bundle: PolicyBundle)
 
 
 # An arm that whoever drove it has left stiff.
-def test_a_signal_stops_an_arm_that_is_being_parked_and_is_told(bundle: PolicyBundle) -> None:
+def test_signal_while_parking_stops_and_is_reported(bundle: PolicyBundle) -> None:
     rig = Rig(bundle)
     rig.driver.connect()
     rig.driver.identify()
@@ -690,7 +684,7 @@ def test_a_signal_stops_an_arm_that_is_being_parked_and_is_told(bundle: PolicyBu
     assert np.abs(rig.joints() - PARK).max() > 0.1 and all(result.acks.values())
 
 
-def test_a_helper_parks_whatever_is_pressed(bundle: PolicyBundle) -> None:
+def test_rescue_process_parks_despite_ctrl_c(bundle: PolicyBundle) -> None:
     """Ctrl-C in the terminal of the bridge that is gone reaches it, too."""
     rig = Rig(bundle)
     rig.driver.connect()
@@ -707,7 +701,7 @@ def test_a_helper_parks_whatever_is_pressed(bundle: PolicyBundle) -> None:
     assert result.notes == () and np.abs(rig.joints() - PARK).max() < 0.05
 
 
-def test_an_arm_that_says_not_who_it_is_is_let_go_and_its_fault_kept(
+def test_failed_identification_turns_torque_off_and_latches(
     bundle: PolicyBundle, tmp_path: Path
 ) -> None:
     rig, latch = Rig(bundle), FaultLatch(tmp_path / "latch.json")
@@ -726,7 +720,7 @@ def test_an_arm_that_says_not_who_it_is_is_let_go_and_its_fault_kept(
     assert not any(rescue(mute, PARK, clock=rig.clock).acks.values())
 
 
-def test_it_can_be_asked_to_stop_and_runs_in_any_thread(bundle: PolicyBundle) -> None:
+def test_run_can_be_stopped_from_another_thread(bundle: PolicyBundle) -> None:
     rig, results = Rig(bundle), []
     deadline = rig.clock.now_ns() + 3_000_000_000
     thread = threading.Thread(
@@ -758,7 +752,7 @@ class Slow:
 
 
 @pytest.mark.fault(38)
-def test_missed_periods_are_skipped_counted_and_never_made_up_for(bundle: PolicyBundle) -> None:
+def test_missed_periods_are_skipped_and_counted(bundle: PolicyBundle) -> None:
     rig = Rig(bundle, period=0.01)
     rig.bundle = Slow(bundle, rig.clock, lambda call: 0.035 if call == 3 else 0.002)
     result = rig.run(steps=None, seconds=1.0)
@@ -809,13 +803,13 @@ def test_in_real_time_no_tick_comes_early() -> None:
         assert late >= 0 and time.monotonic() - begun >= 0.005 * periods
 
 
-def test_limits_that_bind_are_reported(bundle: PolicyBundle) -> None:
+def test_active_limits_are_reported(bundle: PolicyBundle) -> None:
     result = Rig(bundle).run()
     assert {"range", "clearance", "velocity", "acceleration", "jerk", "lag"} <= set(result.limited)
     assert result.limited["acceleration"].max() > 0 and result.limited["lag"].max() == 0
 
 
-def test_no_garbage_is_collected_inside_the_loop() -> None:
+def test_garbage_collection_is_off_inside_the_loop() -> None:
     before = gc.isenabled(), sys.getswitchinterval()
     with pytest.raises(ZeroDivisionError), low_latency_interpreter():
         assert not gc.isenabled()
@@ -845,7 +839,7 @@ assert after == {before}, after
 """
 
 
-def test_real_time_is_taken_where_permitted_and_given_back() -> None:
+def test_realtime_priority_is_set_and_restored() -> None:
     """Also by the other threads: one that waits for a processor would hold the interpreter. The
     policy comes before them: they look through cameras, and it has a part of a period.
 
@@ -855,7 +849,7 @@ def test_real_time_is_taken_where_permitted_and_given_back() -> None:
 
 
 # The states.
-def test_every_stiff_state_can_stop_and_latched_ones_need_an_operator() -> None:
+def test_torque_states_can_stop_and_latched_ones_need_an_operator() -> None:
     for phase in (Phase.ARMED, Phase.ALIGN, Phase.RUN, Phase.PARK):
         assert {Phase.HOLD, Phase.FAULT, Phase.ESTOP} <= LEGAL[phase]
     assert LEGAL[Phase.FAULT] == {Phase.CONNECTED, Phase.ESTOP}
@@ -871,9 +865,7 @@ def test_every_stiff_state_can_stop_and_latched_ones_need_an_operator() -> None:
 
 @pytest.mark.parametrize("before", Phase)
 @pytest.mark.parametrize("after", Phase)
-def test_the_machine_does_what_the_manual_says_and_nothing_else(
-    before: Phase, after: Phase
-) -> None:
+def test_state_machine_matches_the_manual(before: Phase, after: Phase) -> None:
     machine = StateMachine(lambda: 0.0, lambda transition: None)
     machine.phase = before
     if (before, after) in TABLE:
@@ -885,7 +877,7 @@ def test_the_machine_does_what_the_manual_says_and_nothing_else(
         assert machine.phase is before
 
 
-def test_the_manual_is_sane() -> None:
+def test_manual_transition_table_is_consistent() -> None:
     for phase in Phase:
         if phase in STIFF - {Phase.HOLD}:
             assert Phase.HOLD in LEGAL[phase]
@@ -912,9 +904,7 @@ class Keys:
 
 
 @pytest.mark.fault(52)
-def test_a_person_takes_the_arm_and_gives_it_back_without_a_bump(
-    bundle: PolicyBundle, tmp_path: Path
-) -> None:
+def test_operator_handover_has_no_jumps(bundle: PolicyBundle, tmp_path: Path) -> None:
     rig = Rig(bundle, period=0.01)
     keys = Keys(rig, 0.5, 1.5, qvel=np.array([0.3, 0.0, 0.0, 0.0, 0.0]))
     result = rig.run(steps=50, human=keys, log=tmp_path / "run.mcap")
@@ -930,7 +920,7 @@ def test_a_person_takes_the_arm_and_gives_it_back_without_a_bump(
 
 
 @pytest.mark.fault(51)
-def test_a_device_that_is_gone_while_a_person_drives_holds_the_arm(
+def test_lost_operator_device_holds_the_arm(
     bundle: PolicyBundle, took: Callable[[float, str], None]
 ) -> None:
     rig = Rig(bundle, period=0.01)
@@ -943,7 +933,7 @@ def test_a_device_that_is_gone_while_a_person_drives_holds_the_arm(
     took(hold.t - run_t.t - 0.8, "held")
 
 
-def test_in_shadow_the_policy_is_heard_and_the_arm_does_not_move(
+def test_shadow_mode_logs_the_policy_and_holds_the_arm(
     bundle: PolicyBundle, tmp_path: Path
 ) -> None:
     rig = Rig(bundle)
@@ -954,7 +944,7 @@ def test_in_shadow_the_policy_is_heard_and_the_arm_does_not_move(
     assert np.ptp(sent, axis=0).max() < 1e-9 and np.abs(wanted - sent).max() > 0.003
 
 
-def test_the_dial_slows_the_policy(bundle: PolicyBundle) -> None:
+def test_dial_slows_the_policy(bundle: PolicyBundle) -> None:
     moved = []
     for dial in (1.0, 0.25):
         rig = Rig(bundle, period=0.01)
@@ -973,7 +963,7 @@ def test_the_dial_slows_the_policy(bundle: PolicyBundle) -> None:
 # Logs.
 @pytest.mark.fault(57)
 @pytest.mark.parametrize("what", ["done", "nan", "lost", "stale", "stop"])
-def test_a_log_replayed_goes_through_the_same_states(
+def test_replay_repeats_the_logged_states(
     bundle: PolicyBundle, tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rig, driver, options = Rig(bundle), None, {}
@@ -1003,7 +993,7 @@ def test_a_log_replayed_goes_through_the_same_states(
     assert again.answers > 100
 
 
-def test_a_replay_finds_another_program_out(
+def test_replay_detects_a_changed_log(
     bundle: PolicyBundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rig = Rig(bundle)
@@ -1018,9 +1008,7 @@ def test_a_replay_finds_another_program_out(
     assert not again.same and "target" in again.differs
 
 
-def test_a_log_says_what_was_limited_and_how_far_the_simulation_is(
-    bundle: PolicyBundle, tmp_path: Path
-) -> None:
+def test_replay_reports_limits_and_simulation_gap(bundle: PolicyBundle, tmp_path: Path) -> None:
     scores = []
     for delay in (0.0, 0.06):
         rig = Rig(bundle, period=0.01, command_delay=delay)

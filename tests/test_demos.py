@@ -23,7 +23,7 @@ from sims.envs.demonstrations import DemoConfig, minari_name, write_demos
 A_FORMULA = json.dumps(["touch", ["gripper", "blue_ball"], {"within": 0.0}])
 
 
-def test_minari_reads_what_the_command_writes(
+def test_minari_loads_the_written_dataset(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     to = tmp_path / "robo" / "reach-v0"
@@ -60,7 +60,7 @@ def test_minari_reads_what_the_command_writes(
     assert "already exists; give a new folder" in capsys.readouterr().err
 
 
-def test_a_data_set_is_called_by_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_minari_name_follows_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     assert minari_name(tmp_path / "robo" / "reach-v0") == "robo/reach-v0"
     assert minari_name(tmp_path / "reach-v3") == "reach-v3"
@@ -68,7 +68,7 @@ def test_a_data_set_is_called_by_its_place(tmp_path: Path, monkeypatch: pytest.M
     assert minari_name(tmp_path / "no version") == "no-version-v0"
 
 
-def test_an_episode_is_the_simulators_own(tmp_path: Path) -> None:
+def test_demos_replay_to_the_stored_observations(tmp_path: Path) -> None:
     """Playing the stored actions from the same start gives the stored observations."""
     task = sims.make_task("push")
     write_demos(task, tmp_path / "push", DemoConfig(episodes=5, num_envs=4, seed=7, noise=0.2))
@@ -84,7 +84,7 @@ def test_an_episode_is_the_simulators_own(tmp_path: Path) -> None:
         assert (result.reward == [episode.rewards[t] for episode in episodes]).all()
 
 
-def test_the_same_seed_writes_the_same_and_noise_is_noise(tmp_path: Path) -> None:
+def test_demos_are_seeded_and_noise_changes_actions(tmp_path: Path) -> None:
     task, stored = sims.make_task("reach"), {}
     for name, noise in (("one", 0.0), ("two", 0.0), ("noisy", 0.5)):
         write_demos(task, tmp_path / name, DemoConfig(episodes=4, num_envs=4, noise=noise))
@@ -94,7 +94,7 @@ def test_the_same_seed_writes_the_same_and_noise_is_noise(tmp_path: Path) -> Non
     assert gap > 0.1
 
 
-def test_goals_are_said_as_train_takes_them(
+def test_demos_accept_goals_as_train_does(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     few = ["--episodes", "2", "--goal"]
@@ -106,7 +106,7 @@ def test_goals_are_said_as_train_takes_them(
         assert "no such object here: 'purple cube'. Did you mean 1: " in capsys.readouterr().err
 
 
-def test_one_that_was_stopped_leaves_nothing(tmp_path: Path) -> None:
+def test_interrupted_demos_leave_no_files(tmp_path: Path) -> None:
     def stop(share: float) -> None:
         raise KeyboardInterrupt
 
@@ -115,7 +115,7 @@ def test_one_that_was_stopped_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_memory_does_not_grow_with_the_number_of_episodes(tmp_path: Path) -> None:
+def test_demos_memory_is_constant_in_episodes(tmp_path: Path) -> None:
     task, peaks = sims.make_task("reach", episode_s=1.0), []
     for episodes in (4, 8, 60):  # the first fills caches
         tracemalloc.start()
@@ -143,7 +143,7 @@ print(demos.steps, peaks[0], peaks[-1])
 
 
 @pytest.mark.slow
-def test_a_million_steps_are_not_held_in_memory(tmp_path: Path) -> None:
+def test_demos_write_a_million_steps_without_holding_them(tmp_path: Path) -> None:
     to = tmp_path / "million"
     done = subprocess.run(
         [sys.executable, "-c", MILLION, str(to)], capture_output=True, text=True, check=True
@@ -155,7 +155,7 @@ def test_a_million_steps_are_not_held_in_memory(tmp_path: Path) -> None:
     assert last - first < 0.25 * written
 
 
-def test_what_cannot_be_demonstrated_is_refused(tmp_path: Path) -> None:
+def test_demos_without_expert_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'hopper' has no scripted expert"):
         write_demos(sims.make_task("hopper"), tmp_path / "none")
     told = sims.make_task("push", goal=A_FORMULA)  # its expert would push something else

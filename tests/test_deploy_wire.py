@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("robot", "episodes"), [("so101", 2), ("koch", 1)])
-def test_a_bundle_reaches_its_goal_through_the_vendors_client(
+def test_bundle_succeeds_through_the_vendors_client(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], robot: str, episodes: int
 ) -> None:
     reach_bundle.write(tmp_path, robot)
@@ -50,7 +50,7 @@ def test_a_bundle_reaches_its_goal_through_the_vendors_client(
     assert 0.0 < told["told"]["margin"] < 1.0
 
 
-def test_an_operator_slows_the_tool(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tool_speed_limits_the_tool(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     limited = []
     for speed in ("1.0", "0.05"):
         main(
@@ -62,7 +62,7 @@ def test_an_operator_slows_the_tool(folder: Path, capsys: pytest.CaptureFixture[
     assert "tool_speed must be above 0 and finite, got 0" in capsys.readouterr().err
 
 
-def test_an_operator_says_within_what_time_the_arm_can_stop(
+def test_stop_within_option_limits_the_speed(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["deploy", str(folder), "--emulate", "--episodes", "1", "--json"]
@@ -79,7 +79,7 @@ def test_an_operator_says_within_what_time_the_arm_can_stop(
 
 
 @pytest.mark.slow
-def test_a_compressed_ur_reaches_its_goal_late_and_with_noise(
+def test_ur_succeeds_with_latency_and_noise(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reach_bundle.write(tmp_path, "ur5e")
@@ -90,7 +90,7 @@ def test_a_compressed_ur_reaches_its_goal_late_and_with_noise(
     assert told["successes"] == 3 and told["missed"] == 0
 
 
-def test_poses_from_tags_in_a_rendered_camera_are_good_enough(
+def test_tag_poses_from_rendered_cameras_suffice(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["deploy", str(folder), "--emulate", "--robot", "so101", "--rendered"]
@@ -100,7 +100,9 @@ def test_poses_from_tags_in_a_rendered_camera_are_good_enough(
     assert told["successes"] == 1
 
 
-def test_an_arm_is_put_to_what_it_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_deploy_applies_bias_noise_and_stiffness(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Soft servos hang below their goals, and it says what it was put to."""
     command = ["deploy", str(folder), "--emulate", "--robot", "so101", "--episodes", "1", "--json"]
     assert main([*command, "--bias", "0.003", "--stiffness", "30", "--noise", "0"]) == 0
@@ -111,7 +113,7 @@ def test_an_arm_is_put_to_what_it_is_told(folder: Path, capsys: pytest.CaptureFi
     )
 
 
-def test_servos_that_are_told_to_be_soft_are(folder: Path, tmp_path: Path) -> None:
+def test_stiffness_option_makes_servos_sag(folder: Path, tmp_path: Path) -> None:
     sag = {}
     for stiffness in ("998", "30"):
         command = ["deploy", str(folder), "--emulate", "--robot", "so101", "--episodes", "1"]
@@ -124,7 +126,7 @@ def test_servos_that_are_told_to_be_soft_are(folder: Path, tmp_path: Path) -> No
     assert sag["30"] > 5 * sag["998"] and 0.01 < sag["30"] < 0.1
 
 
-def test_two_processes_a_port_and_a_control_port(folder: Path, tmp_path: Path) -> None:
+def test_deploy_to_an_emulator_in_another_process(folder: Path, tmp_path: Path) -> None:
     link = tmp_path / "usb-serial"
     emulator = subprocess.Popen(
         [*PROGRAM, "emulate", "so101", "--link", str(link), "--json"],
@@ -166,7 +168,7 @@ def test_two_processes_a_port_and_a_control_port(folder: Path, tmp_path: Path) -
         emulator.communicate()
 
 
-def test_a_fresh_arm_is_sent_to_calibration(
+def test_uncalibrated_arm_error_names_calibrate(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Real time would lock the memory of this process, which is a test run's.
@@ -184,7 +186,7 @@ def test_a_fresh_arm_is_sent_to_calibration(
 
 
 @pytest.mark.fault(63)
-def test_a_latched_fault_outlives_its_process_and_is_an_operators_to_clear(
+def test_latched_fault_persists_until_the_operator_clears_it(
     folder: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -223,7 +225,7 @@ def taken_over(folder: Path, emulator: So101Emulator, stiff: str = "") -> FaultL
     return arm_session.claim_arm(told, stage, task, manifest, RunConfig(), Console())
 
 
-def test_a_stiff_arm_is_parked_before_its_fault_is_cleared(
+def test_arm_with_torque_is_parked_before_fault_is_cleared(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To clear a fault lets go of every joint."""
@@ -298,7 +300,7 @@ def test_a_stiff_arm_is_parked_before_its_fault_is_cleared(
         (["--emulate", "--stop-within", "-1"], "stop_s must be above 0 and finite, got -1"),
     ],
 )
-def test_mistakes_are_one_line(
+def test_deploy_errors_are_one_line(
     folder: Path, capsys: pytest.CaptureFixture[str], args: list[str], said: str
 ) -> None:
     assert main(["deploy", str(folder), *args]) == 1

@@ -53,7 +53,7 @@ rewards = arrays(float, len(FROM), elements=numbers)
 
 @settings(max_examples=60, deadline=None)
 @given(arrays(float, STATES, elements=numbers), st.floats(0.01, 100.0), numbers)
-def test_shaping_scale_and_constants_leave_no_distance(potential, scale, constant) -> None:
+def test_starc_ignores_shaping_scale_and_constants(potential, scale, constant) -> None:
     shaped = scale * REWARD + GAMMA * potential[INTO] - potential[FROM] + constant
     assert apart(shaped, REWARD) == pytest.approx(0.0, abs=1e-5)
     assert apart(-shaped, REWARD) == pytest.approx(1.0, abs=1e-5)
@@ -61,7 +61,7 @@ def test_shaping_scale_and_constants_leave_no_distance(potential, scale, constan
 
 @settings(max_examples=60, deadline=None)
 @given(rewards, rewards, rewards)
-def test_it_is_a_pseudometric(a, b, c) -> None:
+def test_starc_is_a_pseudometric(a, b, c) -> None:
     found = starc_distances(np.stack([a, b, c], axis=1), steps(), np.arange(3), GAMMA)
     rounding = 1e-7  # a distance is the root of a difference of numbers that are near 1
     np.testing.assert_allclose(found, found.T, atol=rounding)
@@ -70,12 +70,12 @@ def test_it_is_a_pseudometric(a, b, c) -> None:
     assert found[0, 2] <= found[0, 1] + found[1, 2] + rounding
 
 
-def test_what_is_alike_whatever_is_done_is_at_a_half() -> None:
+def test_starc_of_an_action_independent_reward_is_half() -> None:
     assert apart(np.full(len(FROM), 3.0), REWARD) == pytest.approx(0.5, abs=1e-6)
     assert apart(REWARD[FROM], REWARD[FROM]) == 0.0
 
 
-def test_the_value_is_that_of_the_behaviour() -> None:
+def test_starc_value_matches_the_behaviour_policy() -> None:
     """V = r + gamma P V of the policy that takes each action alike, solved by hand."""
     mean = np.array([REWARD[FROM == s].mean() for s in range(STATES)])
     into = np.zeros((STATES, STATES))
@@ -87,7 +87,7 @@ def test_the_value_is_that_of_the_behaviour() -> None:
     np.testing.assert_allclose([found[FROM == s].sum() for s in range(STATES)], 0.0, atol=1e-6)
 
 
-def test_unrelated_rewards_lie_at_the_root_of_a_half() -> None:
+def test_epic_of_unrelated_rewards_is_root_half() -> None:
     many = np.random.default_rng(1).normal(size=(20_000, 2))
     found = canonical_distances(many, many, ONE, centred=True)[1, 0]
     assert found == pytest.approx(np.sqrt(0.5), abs=0.01)
@@ -95,7 +95,7 @@ def test_unrelated_rewards_lie_at_the_root_of_a_half() -> None:
     assert found == pytest.approx(np.sqrt((1 - pearson) / 2), abs=1e-9)
 
 
-def test_an_episode_that_counts_twice_is_as_good_as_two() -> None:
+def test_episode_weight_two_equals_two_copies() -> None:
     weight = RNG.integers(0, 3, len(FROM)).astype(float)
     held = StarcCanonicalizer(REWARD[:, None], steps(), GAMMA).forms(weight)
     ids = np.repeat(np.arange(len(FROM)), weight.astype(int))
@@ -106,7 +106,7 @@ def test_an_episode_that_counts_twice_is_as_good_as_two() -> None:
     )
 
 
-def test_epic_sees_through_any_potential() -> None:
+def test_epic_ignores_potential_shaping() -> None:
     potential = RNG.normal(size=STATES)
     shaped = 2 * REWARD + GAMMA * potential[INTO] - potential[FROM]
     # Mean over every (action, successor) of the reward of leaving a state: R knows none, the
@@ -118,7 +118,7 @@ def test_epic_sees_through_any_potential() -> None:
     assert found[1] == pytest.approx(0.0, abs=1e-7) and found[2] > 0.05
 
 
-def test_a_bootstrap_holds_what_it_draws_from() -> None:
+def test_bootstrap_interval_covers_the_mean() -> None:
     values = np.random.default_rng(2).normal(3.0, 1.0, 400)
     mean, low, high = bootstrap_episodes(
         lambda w: np.array((w * values).sum() / w.sum()), 400, draws=400
@@ -130,7 +130,7 @@ def test_a_bootstrap_holds_what_it_draws_from() -> None:
 # Ranking, threshold, calibration.
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), min_size=3, max_size=40))
-def test_tau_is_scipys(pairs) -> None:
+def test_somers_d_matches_scipy(pairs) -> None:
     score, order = np.array(pairs).T
     found = kendall(score, order)
     if len(np.unique(order)) < 2:
@@ -142,7 +142,7 @@ def test_tau_is_scipys(pairs) -> None:
         assert found == pytest.approx(kendalltau(score, order).statistic)
 
 
-def test_calibration_by_hand() -> None:
+def test_brier_and_calibration_match_hand_values() -> None:
     chance, so = np.array([0.1, 0.15, 0.9, 0.95, 0.95]), np.array([0, 1, 1, 1, 0])
     assert brier(chance, so) == pytest.approx((0.01 + 0.7225 + 0.01 + 0.0025 + 0.9025) / 5)
     cells = reliability(chance, so)
@@ -155,7 +155,7 @@ def test_calibration_by_hand() -> None:
     assert reliability(np.array([1.0]), np.array([1])) == [(1.0, 1.0, 1)]
 
 
-def test_a_threshold_keeps_to_its_bound_whatever_the_scale() -> None:
+def test_threshold_keeps_the_false_positive_bound() -> None:
     rng = np.random.default_rng(3)
     score, positive = 1000 * rng.normal(size=4000), rng.random(4000) < 0.3
     over = score[~positive] >= threshold_within_bound(score, positive, 0.02)
@@ -163,12 +163,12 @@ def test_a_threshold_keeps_to_its_bound_whatever_the_scale() -> None:
 
 
 # Over-optimisation.
-def test_signs_are_fair_coins() -> None:
+def test_sign_test_matches_binomial() -> None:
     assert sign_test(0, 0) == 1.0 and sign_test(5, 0) == pytest.approx(1 / 32)
     assert sign_test(0, 7) == 1.0 and sign_test(3, 1) == pytest.approx(5 / 16)
 
 
-def test_more_pay_and_fewer_successes_beyond_noise_is_overoptimised() -> None:
+def test_overoptimisation_needs_more_reward_and_less_success() -> None:
     rng = np.random.default_rng(4)
     proxy, won = rng.normal(size=100), rng.random(100) < 0.9
     worse = won & (rng.random(100) > 0.3)
@@ -189,7 +189,7 @@ def test_more_pay_and_fewer_successes_beyond_noise_is_overoptimised() -> None:
         compare_proxy_with_truth((proxy[:1], proxy[:1]), (won, won))
 
 
-def test_noise_alone_seldom_raises_the_alarm() -> None:
+def test_overoptimisation_rarely_flags_noise() -> None:
     rng, alarms = np.random.default_rng(5), 0
     for _ in range(400):
         looks = [(rng.normal(size=60), rng.random(100) < 0.8) for _ in range(2)]

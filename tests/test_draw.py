@@ -28,7 +28,7 @@ def operators(formula) -> set[str]:
     return {formula.operator}.union(*map(operators, formula.parts))
 
 
-def test_draws_are_formulas_of_the_card_in_every_form() -> None:
+def test_random_formulas_cover_every_operator() -> None:
     rng = np.random.default_rng(3)
     drawn = [sample_formula(PUSH, rng, ("push",)) for _ in range(400)]
     for formula in drawn:
@@ -44,7 +44,7 @@ def test_draws_are_formulas_of_the_card_in_every_form() -> None:
     assert 0.3 < np.mean([formula_kind(formula) == "state" for formula in drawn]) < 0.7
 
 
-def test_the_same_seed_draws_the_same_and_development_draws_others() -> None:
+def test_random_goals_are_seeded_and_development_differs() -> None:
     quoted, developed = rows(Options()), rows(Options(develop=True))
     assert len(quoted) == len({row.name for row in quoted}) == 20 * len(CLASSES)
     assert {row.of.config.eval_seeds for row in quoted} == {"test"}
@@ -53,7 +53,7 @@ def test_the_same_seed_draws_the_same_and_development_draws_others() -> None:
 
 
 @pytest.mark.slow
-def test_a_drawn_goal_is_trained_judged_and_told(tmp_path: Path) -> None:
+def test_random_goal_experiment_trains_and_reports(tmp_path: Path) -> None:
     row = next(r for r in rows(Options(share=0.01, develop=True)) if r.of.of == "handle")
     found = {"name": row.name, **measure(row.of, RowFolder(tmp_path / "row"))}
     assert found["evaluation"]["episodes"] >= 8 and "floors" in found["evaluation"]
@@ -61,7 +61,7 @@ def test_a_drawn_goal_is_trained_judged_and_told(tmp_path: Path) -> None:
     assert "handle: 0 of 1 goals reach 80 %" in text and found["formula"] in text
 
 
-def test_what_is_to_lie_on_a_mark_is_pushed_there_and_what_is_to_be_stacked_is_not() -> None:
+def test_on_a_mark_is_pushed_and_stacking_is_not() -> None:
     for task, said, by in (
         ("pick_place", "on(red_cube, target)", "push"),
         ("stack", "on(red_cube, blue_cube)", "put"),

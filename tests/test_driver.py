@@ -33,7 +33,7 @@ def arm(clock: VirtualClock, **options: object) -> SimDriver:
     return driver
 
 
-def test_it_is_a_robot_driver_and_describes_itself_before_it_is_connected() -> None:
+def test_sim_driver_describes_itself_before_connecting() -> None:
     driver = SimDriver(TASK, period=0.02)
     assert isinstance(driver, RobotDriver)
     about = driver.describe()
@@ -48,7 +48,7 @@ def test_it_is_a_robot_driver_and_describes_itself_before_it_is_connected() -> N
     driver.close()
 
 
-def test_the_scene_starts_as_the_simulation_does_and_success_is_the_task_s() -> None:
+def test_sim_driver_scene_starts_and_succeeds_as_the_task() -> None:
     env = BatchEnv(TASK, 1, seed=11)
     env.reset()
     driver = SimDriver(TASK, seed=11)
@@ -59,7 +59,7 @@ def test_the_scene_starts_as_the_simulation_does_and_success_is_the_task_s() -> 
     assert not np.array_equal(driver.scene.state(), env.state()[0])
 
 
-def test_it_goes_where_it_is_sent_and_measures_in_encoder_steps() -> None:
+def test_sim_driver_follows_targets_in_encoder_steps() -> None:
     clock = VirtualClock(100.0)
     driver = arm(clock)
     start = driver.read()
@@ -79,7 +79,7 @@ def test_it_goes_where_it_is_sent_and_measures_in_encoder_steps() -> None:
     ).all()
 
 
-def test_it_leans_on_a_table_as_long_as_a_real_one_may() -> None:
+def test_sustained_contact_is_eased_then_stopped_as_stall() -> None:
     """Eased every second, before motors of its kind give up after two, and stopped after three."""
     clock = VirtualClock()
     driver = arm(clock)
@@ -104,14 +104,14 @@ def test_it_leans_on_a_table_as_long_as_a_real_one_may() -> None:
     assert 0.8 < longest < 1.4
 
 
-def test_the_same_instant_is_the_same_measurement() -> None:
+def test_reads_at_one_time_return_one_measurement() -> None:
     driver = arm(VirtualClock(), noise=0.01)
     one, other = driver.read(), driver.read()
     assert one.seq == other.seq
     np.testing.assert_array_equal(one.qpos, other.qpos)
 
 
-def test_targets_are_delayed_and_measurements_old_as_told() -> None:
+def test_latency_delays_targets_and_measurements() -> None:
     clock = VirtualClock()
     driver = arm(clock, command_delay=0.04, latency=0.03, encoder=0.0)
     clock.advance(0.1)
@@ -126,7 +126,7 @@ def test_targets_are_delayed_and_measurements_old_as_told() -> None:
     assert np.abs(driver.read().qpos - start.qpos).min() > 1e-3
 
 
-def test_limp_arms_fall_held_arms_do_not() -> None:
+def test_arm_falls_without_torque_and_not_while_held() -> None:
     clock = VirtualClock()
     driver = arm(clock)
     start = driver.read().qpos
@@ -149,7 +149,7 @@ def test_limp_arms_fall_held_arms_do_not() -> None:
         driver.send(Target(before, 0.0))
 
 
-def test_a_target_on_its_way_is_forgotten_by_hold() -> None:
+def test_hold_drops_delayed_targets() -> None:
     clock = VirtualClock()
     driver = arm(clock, command_delay=0.05)
     start = driver.read().qpos
@@ -159,7 +159,7 @@ def test_a_target_on_its_way_is_forgotten_by_hold() -> None:
     np.testing.assert_allclose(driver.read().qpos, start, atol=0.005)
 
 
-def test_a_broken_device_says_so_until_it_is_cleared() -> None:
+def test_device_fault_is_reported_until_cleared() -> None:
     clock = VirtualClock()
     driver = arm(clock)
     driver.fault = Fault.OVERLOAD
@@ -172,7 +172,7 @@ def test_a_broken_device_says_so_until_it_is_cleared() -> None:
         driver.send(Target(np.full(5, np.nan), 0.0))
 
 
-def test_every_fault_has_a_response_and_unknown_trouble_latches() -> None:
+def test_every_fault_has_a_response_and_unknown_ones_latch() -> None:
     assert Fault.NONE.response is FaultResponse.NONE
     assert Fault.COMM_TIMEOUT.response is FaultResponse.RETRY
     assert Fault.NONFINITE.response is FaultResponse.HOLD
@@ -180,7 +180,7 @@ def test_every_fault_has_a_response_and_unknown_trouble_latches() -> None:
         assert fault.response is FaultResponse.LATCH
 
 
-def test_a_description_that_does_not_fit_is_refused() -> None:
+def test_invalid_robot_description_is_refused() -> None:
     good = SimDriver(TASK).describe()
     with pytest.raises(ValueError, match=r"velocity must be finite with shape \(5,\)"):
         dataclasses.replace(good, velocity=np.ones(4))

@@ -26,7 +26,7 @@ def arm(request: pytest.FixtureRequest) -> Iterator[Arm]:
         yield made
 
 
-def test_it_describes_itself_first_and_refuses_everything_else(arm: Arm) -> None:
+def test_driver_only_describes_itself_before_connecting(arm: Arm) -> None:
     driver = arm.driver
     assert isinstance(driver, RobotDriver)
     n = len(driver.describe().joints)
@@ -43,14 +43,14 @@ def test_it_describes_itself_first_and_refuses_everything_else(arm: Arm) -> None
     driver.close()
 
 
-def test_a_simulated_one_of_its_kind_has_its_motors(arm: Arm) -> None:
+def test_simulated_arm_has_the_drivers_motors(arm: Arm) -> None:
     about = arm.driver.describe()
     simulated = SimDriver(sims.make_task("reach", robot=about.name)).describe()
     np.testing.assert_array_equal(simulated.effort, about.effort)
     np.testing.assert_array_equal(simulated.overload, about.overload)
 
 
-def test_a_measurement_is_the_truth_and_says_when(arm: Arm) -> None:
+def test_measurement_is_accurate_and_timestamped(arm: Arm) -> None:
     arm.up()
     seen = []
     for _ in range(5):
@@ -68,7 +68,7 @@ def test_a_measurement_is_the_truth_and_says_when(arm: Arm) -> None:
     assert seen == sorted(set(seen))
 
 
-def test_stiffening_does_not_move_it_and_it_goes_where_it_is_sent(arm: Arm) -> None:
+def test_enable_does_not_move_the_arm_and_targets_are_reached(arm: Arm) -> None:
     driver = arm.driver
     driver.connect()
     driver.identify()
@@ -89,7 +89,7 @@ def test_stiffening_does_not_move_it_and_it_goes_where_it_is_sent(arm: Arm) -> N
     assert np.abs(state.qvel).max() < 0.05
 
 
-def test_it_holds_where_it_is_and_lets_go_of_every_joint(arm: Arm) -> None:
+def test_driver_holds_and_relaxes_every_joint(arm: Arm) -> None:
     arm.up()
     driver, start = arm.driver, arm.driver.read().qpos
     wanted = start.copy()
@@ -112,7 +112,7 @@ def test_it_holds_where_it_is_and_lets_go_of_every_joint(arm: Arm) -> None:
 
 @pytest.mark.fault(18, 19)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_what_is_no_number_is_never_encoded(arm: Arm, bad: float) -> None:
+def test_driver_refuses_nonfinite_targets(arm: Arm, bad: float) -> None:
     arm.up()
     qpos = arm.driver.read().qpos
     for target in (Target(np.where(np.arange(len(qpos)) == 1, bad, qpos), 0.0), Target(qpos, bad)):
@@ -121,7 +121,7 @@ def test_what_is_no_number_is_never_encoded(arm: Arm, bad: float) -> None:
         assert caught.value.fault is Fault.NONFINITE
 
 
-def test_a_target_out_of_range_is_clipped_and_said_to_be(arm: Arm) -> None:
+def test_driver_clips_targets_and_reports_it(arm: Arm) -> None:
     arm.up()
     _low, high = arm.driver.describe().position.T
     arm.driver.send(Target(arm.driver.read().qpos, 0.0))
@@ -130,7 +130,7 @@ def test_a_target_out_of_range_is_clipped_and_said_to_be(arm: Arm) -> None:
     assert sent.gripper == pytest.approx(1.0)
 
 
-def test_it_can_be_connected_again(arm: Arm) -> None:
+def test_driver_can_reconnect(arm: Arm) -> None:
     arm.up()
     first = arm.driver.identify()
     arm.driver.relax()

@@ -85,7 +85,7 @@ def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("robo_rl.vision.caption_gate.ROWS", 64)
 
 
-def test_the_weights_are_small_and_their_card_says_what_is_measured() -> None:
+def test_embedded_weights_are_small_and_have_a_card() -> None:
     path = tiny_clip.DEFAULT
     assert path.stat().st_size <= 6_000_000
     card = json.loads(path.with_suffix(".json").read_text())
@@ -100,13 +100,13 @@ def test_the_weights_are_small_and_their_card_says_what_is_measured() -> None:
         assert found["plain summary"][name] == pytest.approx(said[name], abs=0.01)
 
 
-def test_the_look_has_not_drifted() -> None:
+def test_rendering_matches_the_weights_guard() -> None:
     homes = tiny_clip.training_scenes_in(tiny_clip.DEFAULT)
     found = drift(homes, tiny_clip.DEFAULT.with_suffix(".guard.npz"))
     assert set(found) == set(homes) and max(found.values()) <= TOLERANCE, RETRAIN
 
 
-def test_the_guard_notices_another_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guard_detects_changed_rendering(monkeypatch: pytest.MonkeyPatch) -> None:
     home = tiny_clip.TrainingScene("reach", "so101", "front")
     draw = sims.BatchEnv.render_states
 
@@ -117,7 +117,7 @@ def test_the_guard_notices_another_look(monkeypatch: pytest.MonkeyPatch) -> None
     assert drift([home], tiny_clip.DEFAULT.with_suffix(".guard.npz"))[home] > TOLERANCE
 
 
-def test_scores_follow_the_truth_on_held_out_states_however_things_are_painted(
+def test_embedded_clip_scores_match_truth_on_held_out_states(
     encoder: EmbeddedClip, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("robo_rl.vision.caption_gate.FEW", 10)  # of fewer states than usual
@@ -132,7 +132,7 @@ def test_scores_follow_the_truth_on_held_out_states_however_things_are_painted(
     assert worst > 0.95
 
 
-def test_of_exchanged_colours_only_what_has_one_name_tells() -> None:
+def test_colour_swap_metric_by_hand() -> None:
     said = (
         "the red cube touches the blue cube",
         "the blue cube touches the red cube",
@@ -160,7 +160,7 @@ def test_of_exchanged_colours_only_what_has_one_name_tells() -> None:
     assert swapped(Words, told, (said, other), truth, [shows]) == 1.0  # type: ignore[arg-type]
 
 
-def test_a_frame_hides_what_is_beneath_the_arm_or_beyond_its_edge() -> None:
+def test_hidden_objects_are_below_the_arm_or_out_of_frame() -> None:
     task = sims.make_task("lift", robot="so101")
     env = sims.BatchEnv(task, 128, seed=3)
     env.scatter()
@@ -184,7 +184,7 @@ def test_a_frame_hides_what_is_beneath_the_arm_or_beyond_its_edge() -> None:
     env.close()
 
 
-def test_captions_of_different_objects_are_told_apart(encoder: EmbeddedClip) -> None:
+def test_captions_of_different_objects_have_distinct_embeddings(encoder: EmbeddedClip) -> None:
     names = ("the red cube", "the blue ball", "the green cylinder", "the blue cube", "the red ball")
     for says in ("the gripper touches {}", "the gripper is far from {}"):
         rows = encoder.encode_texts(tuple(says.format(name) for name in names))
@@ -202,7 +202,7 @@ def test_encoding_does_not_depend_on_the_batch(env: sims.BatchEnv) -> None:
         np.testing.assert_allclose(np.linalg.norm(whole, axis=1), 1.0, atol=1e-5)
 
 
-def test_the_number_format_is_float32_unless_another_is_asked_for(
+def test_encoder_computes_in_float32_by_default(
     env: sims.BatchEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the clocks say: the encoder reads none."""
@@ -222,7 +222,7 @@ def test_the_number_format_is_float32_unless_another_is_asked_for(
     assert 0.0 < difference < 1e-1  # the numbers are others
 
 
-def test_every_reward_that_has_an_encoder_has_its_number_format() -> None:
+def test_every_encoder_reward_has_a_dtype_option() -> None:
     for name, kind in REWARDS.items():
         settings = kind.settings()
         assert hasattr(settings, "dtype") == hasattr(settings, "encoder") == kind.frames, name
@@ -233,7 +233,7 @@ def test_every_reward_that_has_an_encoder_has_its_number_format() -> None:
     assert parse_train(["reach", *asked]).scoring.dtype == "bfloat16"
 
 
-def test_folding_the_norms_into_the_convolutions_changes_nothing(env: sims.BatchEnv) -> None:
+def test_folding_batch_norms_keeps_outputs(env: sims.BatchEnv) -> None:
     model = tiny_clip.load(tiny_clip.DEFAULT)
     tower = tiny_clip.fold_batch_norm(model.clip.visual)
     norms = [m for m in tower.modules() if isinstance(m, torch.nn.BatchNorm2d)]
@@ -244,14 +244,14 @@ def test_folding_the_norms_into_the_convolutions_changes_nothing(env: sims.Batch
     assert (plain - quick).abs().max() < 1e-5
 
 
-def test_a_foreign_word_is_named(encoder: EmbeddedClip) -> None:
+def test_unknown_caption_word_is_named(encoder: EmbeddedClip) -> None:
     with pytest.raises(ValueError, match="unknown word 'cubes'.*Did you mean 'cube'"):
         encoder.encode_texts(("the gripper touches the red cubes",))
     with pytest.raises(ValueError, match="has 30 words; at most 15 are allowed"):
         tiny_clip.tokenize(("the " * 30,), 16, ("the",))
 
 
-def test_files_that_are_not_ours_are_refused(tmp_path: Path) -> None:
+def test_files_without_embedded_clip_are_refused(tmp_path: Path) -> None:
     bad = tmp_path / "bad.safetensors"
     with pytest.raises(ValueError, match="embedded CLIP .* does not exist; .*robo-rl reward train"):
         tiny_clip.load(bad)
@@ -260,7 +260,7 @@ def test_files_that_are_not_ours_are_refused(tmp_path: Path) -> None:
         tiny_clip.load(bad)
 
 
-def test_open_clip_loads_a_local_file_and_names_the_way_out(tmp_path: Path) -> None:
+def test_open_clip_loads_local_weights_or_explains(tmp_path: Path) -> None:
     import open_clip
 
     with pytest.raises(ValueError, match="unknown open_clip model 'ViT-Z-99'"):
@@ -308,7 +308,7 @@ def test_a_few_steps_of_training_reduce_the_loss(
     outcome("match loss, share of the first", losses[-1] / losses[0], below=0.65)
 
 
-def test_training_that_was_killed_goes_on_to_the_same_weights(
+def test_killed_clip_training_resumes_to_the_same_weights(
     seen: GradedFrames, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(train, "KEPT_S", 0.0)
@@ -339,7 +339,7 @@ def test_training_that_was_killed_goes_on_to_the_same_weights(
         fit(seen.frames, told, other, kept=kept)
 
 
-def test_training_under_way_of_before_dtype_was_an_option_goes_on_in_its_format(
+def test_unfinished_clip_training_without_dtype_keeps_its_format(
     seen: GradedFrames, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its file names the training by the options that there were then, and has ``bf16``."""
@@ -369,7 +369,7 @@ def test_training_under_way_of_before_dtype_was_an_option_goes_on_in_its_format(
         fit(seen.frames, told, replace(config, dtype="float32"), kept=kept)
 
 
-def test_training_begins_with_other_weights_of_the_same_words(seen: GradedFrames) -> None:
+def test_clip_training_can_start_from_other_weights(seen: GradedFrames) -> None:
     told, start = caption_targets(seen.seen), tiny_clip.load()
     config = FitConfig(steps=1, batch=32, learning_rate=0.0, text_learning_rate=0.0)
     model = fit(seen.frames, told, config, start=start)
@@ -381,7 +381,7 @@ def test_training_begins_with_other_weights_of_the_same_words(seen: GradedFrames
         fit(seen.frames, other, config, start=start)
 
 
-def test_what_is_kept_out_is_shown_nowhere_and_judged_apart(
+def test_held_out_objects_are_never_rendered_in_training(
     encoder: EmbeddedClip, few_rows: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seen = graded_frames(SceneView("reach"), FrameOptions(without=("red ball",)), 64, seed=9)
@@ -401,7 +401,7 @@ def test_what_is_kept_out_is_shown_nowhere_and_judged_apart(
     assert "unknown object 'red bal' of --without" in err and "red ball, red cube" in err
 
 
-def test_a_model_of_somebodys_own_things_and_scene(tmp_path: Path, few_rows: None) -> None:
+def test_clip_training_on_own_objects_and_scene(tmp_path: Path, few_rows: None) -> None:
     """It is at home among them alone, and says in its card how it was trained."""
     out = tmp_path / "own.safetensors"
     (tmp_path / "kitchen.xml").write_text(
@@ -424,7 +424,7 @@ def test_a_model_of_somebodys_own_things_and_scene(tmp_path: Path, few_rows: Non
             select_training_scene(encoder, sims.make_task("tabletop", things=things))
 
 
-def test_what_was_taught_of_some_things_is_known_of_all_that_are_named() -> None:
+def test_clip_trained_on_some_objects_covers_named_ones() -> None:
     said = ("the gripper touches the red cube", "the red cube is next to the white ball")
     known = tiny_clip.TrainedCaptions(said, frozenset({"red cube", "white ball", "blue ball"}))
     for text in ("The gripper touches the blue ball.", "the blue ball is next to the red cube"):
@@ -441,7 +441,7 @@ def test_what_was_taught_of_some_things_is_known_of_all_that_are_named() -> None
         assert text not in known
 
 
-def test_a_model_of_any_things(
+def test_clip_training_on_any_objects(
     tmp_path: Path, few_rows: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Taught of some tables, it is at home on every one whose things are called so."""
@@ -493,7 +493,7 @@ def side_by_side_in_this_process(
 @pytest.mark.parametrize(
     "processes", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["here", "processes"]
 )
-def test_scenes_that_are_drawn_side_by_side_are_the_same(
+def test_parallel_scene_rendering_gives_the_same_frames(
     processes: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many frames of each, in the order that was asked for."""
@@ -517,7 +517,7 @@ def test_scenes_that_are_drawn_side_by_side_are_the_same(
     assert not (found.frames.reshape(40, -1) == 0).all(axis=1).any()
 
 
-def test_one_model_may_be_of_several_scenes(
+def test_clip_training_on_several_scenes(
     tmp_path: Path, few_rows: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It is at home in all of them, and judged in each."""

@@ -35,7 +35,7 @@ def sampled(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     return tuple(torch.from_numpy(rng.uniform(-1, 1, (40, k)).astype(np.float32)) for k in (4, 2))
 
 
-def test_critics_are_networks_of_their_own():
+def test_ensemble_critics_are_independent_networks():
     critic, (obs, action) = new().algorithm.critic, sampled()
     values = critic(obs, action)
     assert values.shape == (3, 40)
@@ -53,7 +53,7 @@ def test_critics_are_networks_of_their_own():
         assert touched.tolist() == [False, True, False]
 
 
-def test_actions_have_the_density_that_they_are_drawn_with():
+def test_actor_log_prob_matches_squashed_gaussian():
     """That of SB3's own squashed Gaussian."""
     policy = new().algorithm.policy
     obs, _ = sampled()
@@ -64,7 +64,7 @@ def test_actions_have_the_density_that_they_are_drawn_with():
 
 
 @pytest.mark.parametrize("n_steps", [1, 3])
-def test_the_critics_find_the_value_of_a_reward_that_is_known(n_steps, training_seed, outcome):
+def test_critics_converge_to_a_known_value(n_steps, training_seed, outcome):
     """1 in every step, without end: ``1 / (1 - gamma)``, and what its own entropy is worth."""
 
     class One(Nearness):
@@ -94,7 +94,7 @@ def test_the_critics_find_the_value_of_a_reward_that_is_known(n_steps, training_
     outcome("error of the value, of it", abs(values.mean().item() / 33 - 1), below=0.2)
 
 
-def test_the_actor_leaves_the_critics_alone_and_is_updated_less_often():
+def test_actor_update_is_delayed_and_leaves_critics_alone():
     learner = new()
     learn(learner, 128)
     algorithm = learner.algorithm
@@ -105,7 +105,7 @@ def test_the_actor_leaves_the_critics_alone_and_is_updated_less_often():
     assert all(int(s["step"]) == 16 for s in algorithm.critic.optimizer.state.values())
 
 
-def test_exploration_lasts_longer_from_row_to_row_and_is_no_larger() -> None:
+def test_correlated_noise_has_per_env_time_constants() -> None:
     """Correlations of what is tried, a step apart and more, are those of the times asked for."""
     config = dataclasses.replace(SMALL, noise_s=2.0)  # 20 control steps
     policy = new(config).algorithm.policy
@@ -122,21 +122,21 @@ def test_exploration_lasts_longer_from_row_to_row_and_is_no_larger() -> None:
         np.testing.assert_allclose(found, asked, atol=0.1)
 
 
-def test_noise_that_does_not_last_is_white() -> None:
+def test_noise_without_time_constant_is_white() -> None:
     noise = new(dataclasses.replace(SMALL, noise_s=0.0)).algorithm.policy.noise
     drawn = torch.stack([noise() for _ in range(4_000)]).numpy()
     assert abs((drawn[1:] * drawn[:-1]).mean()) < 0.01
     assert drawn.std() == pytest.approx(1.0, abs=0.02)
 
 
-def test_settings_that_make_no_sense_are_refused():
+def test_ensemble_refuses_invalid_settings():
     with pytest.raises(ValueError, match="n_steps must be at least 1, got 0"):
         EnsembleConfig(n_steps=0)
     with pytest.raises(ValueError, match="noise_s must be at least 0, got -1"):
         EnsembleConfig(noise_s=-1.0)
 
 
-def test_the_policy_is_the_mean_of_the_newest_share_of_actors() -> None:
+def test_policy_averages_the_newest_actors() -> None:
     learner = new()
     policy = learner.algorithm.policy
     obs = np.random.default_rng(0).uniform(-1, 1, (40, 4)).astype(np.float32)

@@ -33,7 +33,7 @@ def put(monkeypatch: pytest.MonkeyPatch) -> Put:
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_experiment_has_rows_of_their_own(name: str) -> None:
+def test_every_experiment_has_unique_rows(name: str) -> None:
     rows = experiment(name).rows(Options())
     assert rows and len({row.name for row in rows}) == len(rows)
     prints = {fingerprint.fingerprint(row) for row in rows}
@@ -63,7 +63,7 @@ def test_off_policy_learners_are_named_with_their_settings() -> None:
 
 
 # What a row hangs on.
-def test_a_comment_or_the_command_line_does_not_undo_a_nights_work(
+def test_code_hash_ignores_comments_and_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = {
@@ -103,7 +103,7 @@ def test_a_comment_or_the_command_line_does_not_undo_a_nights_work(
         fingerprint.fingerprint(BenchmarkRow("r", {}, ("sims.e",)))
 
 
-def test_a_row_hangs_on_its_own_task_learner_and_reward_and_on_nothing_that_shows() -> None:
+def test_row_hash_covers_task_learner_and_reward_code_only() -> None:
     rows = {row.name: row for row in experiment("sentences").rows(Options(seeds=(0,)))}
     dense, written = (rows[f"drawer open, {r}, seed 0"] for r in ("task", "offline"))
     hangs = fingerprint.modules(dense.code, dense.without)
@@ -137,7 +137,7 @@ def counted(ran: list[str], code: str = "sims.core.rng") -> Experiment:
     return Experiment(rows, one, lambda rows: "".join(f"{r['name']}: {r['value']}\n" for r in rows))
 
 
-def test_rows_are_kept_and_older_ones_stand_apart(tmp_path: Path, put: Put) -> None:
+def test_journal_separates_current_and_older_rows(tmp_path: Path, put: Put) -> None:
     ran: list[str] = []
     put(counted(ran))
     book = tmp_path / "kept.json"
@@ -180,7 +180,7 @@ def test_rows_are_kept_and_older_ones_stand_apart(tmp_path: Path, put: Put) -> N
         told((1,))
 
 
-def test_two_sittings_share_a_journal(tmp_path: Path) -> None:
+def test_two_processes_share_a_journal(tmp_path: Path) -> None:
     first, second = RowJournal(tmp_path / "a.json"), RowJournal(tmp_path / "a.json")
     first.add("t", {"hash": "1"})
     second.add("t", {"hash": "2"})
@@ -188,7 +188,7 @@ def test_two_sittings_share_a_journal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "current", "older"), [("sentences", 0, 96), ("search", 0, 9)])
-def test_kept_figures_of_the_docs_are_read_and_not_taken_for_todays(
+def test_journals_of_the_docs_are_readable_but_not_current(
     name: str, current: int, older: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept = Path(__file__).parents[1] / f"docs/data/{name}.json"
@@ -211,7 +211,7 @@ def expert(name: str, options: Options, seed: int = 0) -> BenchmarkRow:
     return policy(name, config, options, seed, kind="expert")
 
 
-def test_rows_side_by_side_are_the_rows_one_by_one(
+def test_parallel_rows_equal_sequential_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from benchmarks import reading
@@ -226,7 +226,7 @@ def test_rows_side_by_side_are_the_rows_one_by_one(
 
 
 @pytest.mark.slow
-def test_an_interrupted_row_goes_on_where_it_stopped(tmp_path: Path, put: Put) -> None:
+def test_interrupted_row_resumes(tmp_path: Path, put: Put) -> None:
     def rows(options: Options) -> list[BenchmarkRow]:
         one = expert("expert", options)
         return [replace(one, name="trained", of=replace(one.of, kind="train")), one]
@@ -269,7 +269,7 @@ def test_a_trial_run_of_each_kind_of_row(name: str, tmp_path: Path, put: Put) ->
     assert table_text(found.current) in found.markdown()
 
 
-def test_no_clone_is_of_demonstrations_that_development_saw() -> None:
+def test_quoted_clones_use_fresh_demonstrations() -> None:
     quoted, developed = (experiment("residual").rows(Options(develop=d)) for d in (False, True))
     assert [row.of.policy.config.seed for row in quoted[::6]] == [FRESH + n for n in range(5)]
     assert {row.of.demos.seed for row in quoted[::2]}.isdisjoint(
@@ -277,7 +277,7 @@ def test_no_clone_is_of_demonstrations_that_development_saw() -> None:
     )
 
 
-def test_scorers_are_judged_beside_a_clock(tmp_path: Path) -> None:
+def test_scorer_experiment_has_a_time_baseline(tmp_path: Path) -> None:
     asked = Options(seeds=(0,), share=0.01, only="button, time, judged")
     [row] = run("scorers", asked, runs=tmp_path).current
     to_truth = row["worth"]["starc"]
@@ -287,7 +287,7 @@ def test_scorers_are_judged_beside_a_clock(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_residual_is_measured_over_a_clone_that_is_judged_too(tmp_path: Path) -> None:
+def test_residual_experiment_also_evaluates_its_clone(tmp_path: Path) -> None:
     asked = Options(seeds=(0,), share=0.004, only="lift, residual")
     found = run("residual", asked, runs=tmp_path)
     (row,) = found.current
@@ -298,7 +298,7 @@ def test_a_residual_is_measured_over_a_clone_that_is_judged_too(tmp_path: Path) 
 
 
 # The command.
-def test_the_command_lists_and_refuses_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bench_command_lists_and_refuses_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--list", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == EXPERIMENTS
     for args, said in (
@@ -311,7 +311,7 @@ def test_the_command_lists_and_refuses_in_one_line(capsys: pytest.CaptureFixture
         assert said in capsys.readouterr().err
 
 
-def test_a_race_is_measured_by_ours_of_the_same_seed_where_that_reached_it() -> None:
+def test_learn_table_compares_with_our_run_of_the_same_seed() -> None:
     from benchmarks import learn
 
     def row(kind: str, seed: int, seconds: float, reached: bool) -> dict[str, Any]:
@@ -337,7 +337,7 @@ def test_a_race_is_measured_by_ours_of_the_same_seed_where_that_reached_it() -> 
     assert [line.split("|")[-2].strip() for line in lines] == ["1.0", "", "10.0", ""]
 
 
-def test_a_row_is_of_how_it_learns_from_demonstrations(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_hash_covers_learning_from_demonstrations(monkeypatch: pytest.MonkeyPatch) -> None:
     from benchmarks import prior
 
     def told() -> str:

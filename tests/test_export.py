@@ -31,7 +31,7 @@ CONFIGS = [
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: type(config).__name__)
-def test_the_graph_answers_like_the_learner(config):
+def test_exported_graph_matches_the_learner(config):
     odd = {"offset": 5.0, "scale": 30.0}
     learner = make_learner(config, PointMass(8, **odd), Nearness())
     learn(learner, 128)
@@ -52,7 +52,7 @@ def test_the_graph_answers_like_the_learner(config):
     assert sum(sizes) <= 4 * 16 + 16 + 16 * 16 + 16 + 16 * 2 + 2 + 3 * 4 + 4 + norms
 
 
-def test_a_graph_that_answers_otherwise_is_refused():
+def test_export_refuses_a_graph_with_other_outputs():
     learner = make_learner(LEARN[0], PointMass(8), Nearness())
     policy = to_onnx(deterministic_actor(learner.algorithm), 4)
     obs = np.random.default_rng(0).normal(size=(32, 4)).astype(np.float32)
@@ -92,7 +92,7 @@ def folder(trained, tmp_path_factory) -> Path:
     return export(trained, task, goal, "a caption", figures, to, reward_hash="abc", training=about)
 
 
-def test_a_bundle_says_what_the_policy_needs_and_plays_back(trained, folder):
+def test_bundle_manifest_lists_inputs_and_policy_replays(trained, folder):
     task = sims.make_task("reach")
     goal = read_goal(task, next(iter(task.goals())))
     bundle = PolicyBundle.load(folder, task_card=task.card())
@@ -123,7 +123,7 @@ def test_a_bundle_says_what_the_policy_needs_and_plays_back(trained, folder):
     assert {p.name for p in folder.iterdir()} == {"policy.onnx", "golden.npz", "manifest.json"}
 
 
-def test_a_bundle_is_fed_from_its_manifest_and_onnxruntime_alone(folder):
+def test_bundle_runs_with_manifest_and_onnxruntime_only(folder):
     """Nothing of ours reads the bundle here: names, order, scales and rule are the manifest's."""
     told = json.loads((folder / "manifest.json").read_text())
     golden = np.load(folder / "golden.npz")
@@ -156,7 +156,7 @@ def test_a_bundle_is_fed_from_its_manifest_and_onnxruntime_alone(folder):
     assert "one after the other" in told["graph"]["rule"]
 
 
-def test_an_older_bundle_is_replaced_and_nothing_else(trained, tmp_path):
+def test_export_replaces_only_an_older_bundle(trained, tmp_path):
     task = sims.make_task("reach")
     goal = read_goal(task, next(iter(task.goals())))
     folder = export(trained, task, goal, "one", {}, tmp_path / "b")

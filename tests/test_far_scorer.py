@@ -56,7 +56,7 @@ def drained(buffer: AsyncRewardReplayBuffer) -> AsyncRewardReplayBuffer:
 
 
 @pytest.mark.parametrize("kind", [Nearness, Far, InTurn])
-def test_rewards_are_those_that_the_learner_would_have_given(kind: type) -> None:
+def test_async_rewards_equal_synchronous_rewards(kind: type) -> None:
     env, far = buffer_of(kind)
     _, near = buffer_of(kind, apart=False)
     near.env = env  # the very same steps
@@ -87,7 +87,7 @@ def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_who_learns_does_not_wait_and_draws_what_was_judged_alone(gate: Path) -> None:
+def test_async_learner_samples_only_scored_steps(gate: Path) -> None:
     env, buffer = buffer_of(Gated, n_steps=3)
     fill(env, buffer, 20)
     buffer.sample(8)  # waits for the first block
@@ -105,15 +105,13 @@ def test_who_learns_does_not_wait_and_draws_what_was_judged_alone(gate: Path) ->
 
 
 @pytest.mark.parametrize("steps", [1, 2])
-def test_who_has_fewer_steps_than_are_counted_ahead_learns_of_those(steps: int) -> None:
+def test_async_learner_with_few_steps_uses_them(steps: int) -> None:
     env, buffer = buffer_of(Nearness, n_steps=3)
     fill(env, buffer, steps)
     assert len(buffer.sample(16).rewards) == 16
 
 
-def test_a_judge_that_cannot_keep_up_is_waited_for(
-    gate: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_async_learner_waits_for_a_slow_scorer(gate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(async_replay, "MOST_LATE", 10)
     env, buffer = buffer_of(Gated)
     fill(env, buffer, 1)
@@ -130,7 +128,7 @@ def test_a_judge_that_cannot_keep_up_is_waited_for(
 
 
 @pytest.mark.parametrize("kind", [Nearness, Far])
-def test_what_the_ring_has_lost_by_then_is_not_written_nor_looked_back_to(kind: type) -> None:
+def test_async_scores_of_overwritten_steps_are_dropped(kind: type) -> None:
     env, buffer = buffer_of(kind, size=16)
     fill(env, buffer, 4)
     drained(buffer)
@@ -145,7 +143,7 @@ def test_what_the_ring_has_lost_by_then_is_not_written_nor_looked_back_to(kind: 
     np.testing.assert_array_equal(buffer.rewards[steps], expected.reward)
 
 
-def test_a_saved_buffer_has_what_was_under_way_judged_again() -> None:
+def test_async_buffer_rescores_pending_steps_after_resume() -> None:
     env, buffer = buffer_of(Far)
     fill(env, buffer, 30)
     drained(buffer)
@@ -158,7 +156,7 @@ def test_a_saved_buffer_has_what_was_under_way_judged_again() -> None:
     assert other.rewards[30:42].std() > 0
 
 
-def test_what_fails_there_is_told_here() -> None:
+def test_async_scorer_errors_reach_the_learner() -> None:
     env, buffer = buffer_of(Broken)
     fill(env, buffer, 5)
     with pytest.raises(ValueError, match="this judge is broken"):
@@ -170,7 +168,7 @@ def test_what_fails_there_is_told_here() -> None:
         buffer.sample(4)
 
 
-def test_it_ends_with_who_asks_however_that_ends() -> None:
+def test_async_scorer_ends_with_its_parent() -> None:
     far = SubprocessScorer(partial(made, Nearness))
     far.close()
     assert not Path(f"/proc/{far.pid}").exists()
@@ -213,13 +211,13 @@ def test_it_ends_with_who_asks_however_that_ends() -> None:
         ),
     ],
 )
-def test_what_cannot_be_judged_apart_is_one_line(options: dict, why: str, tmp_path: Path) -> None:
+def test_async_scoring_errors_are_one_line(options: dict, why: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"--async-scoring: .*{why}"):
         train(TrainConfig(task="reach", async_scoring=True, runs=tmp_path / "runs", **options))
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_policy_is_trained_by_it(
+def test_training_with_async_scoring(
     tmp_path: Path, coarse_obs_scale: None, short_video: None
 ) -> None:
     asked = TrainConfig(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from faults import FAULTS, Shown
 
 
-def test_the_table_is_made_of_what_ran() -> None:
+def test_fault_table_is_generated_from_executed_tests() -> None:
     shown = Shown()
     shown.add([18, 19], "test_a.py::test_x", True, [(0.001, "held"), (0.004, "held")])
     shown.add([19], "test_b.py::test_y", False, [])

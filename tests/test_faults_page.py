@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 
-def test_make_check_can_write_the_page_that_is_there_already() -> None:
+def test_make_check_can_overwrite_the_faults_page() -> None:
     """With ``--faults docs/faults.md`` pytest took that file for where the tests are."""
     found = re.search(
         r"^check:.*\n\t\$\(BIN\)/python -m (.*)$", (ROOT / "Makefile").read_text(), re.M

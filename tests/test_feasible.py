@@ -31,7 +31,7 @@ def fewer_states(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("robot", ["so101", "ur5e"])
-def test_a_number_out_of_reach_says_how_far_it_may_go(
+def test_unreachable_number_error_gives_the_limit(
     robot: str, request: pytest.FixtureRequest
 ) -> None:
     if robot == "ur5e":
@@ -58,7 +58,7 @@ def test_a_number_out_of_reach_says_how_far_it_may_go(
     ],
 )
 @pytest.mark.usefixtures("fewer_states")
-def test_what_excludes_itself_or_lies_outside_is_refused(formula: str, task: str) -> None:
+def test_contradictory_or_out_of_workspace_goals_are_refused(formula: str, task: str) -> None:
     with pytest.raises(Unreachable, match="in none of"):
         check_feasible(asked(formula, task))
 
@@ -75,17 +75,17 @@ def test_what_excludes_itself_or_lies_outside_is_refused(formula: str, task: str
         ("then(open(drawer), inside(red_cube, drawer), closed(drawer))", "drawer_then_place"),
     ],
 )
-def test_what_can_be_reached_is_not_refused(formula: str, task: str) -> None:
+def test_reachable_goals_are_accepted(formula: str, task: str) -> None:
     check_feasible(asked(formula, task))
 
 
-def test_a_goal_that_is_met_from_the_start_is_refused() -> None:
+def test_goal_met_at_the_start_is_refused() -> None:
     with pytest.raises(DecidedAtStart, match="100 % of its episodes the goal is decided before"):
         check_feasible(asked(f"far({CUBE}, least=1cm)"))
 
 
 @pytest.mark.usefixtures("fewer_states")
-def test_training_refuses_and_leaves_no_run(tmp_path: Path, capsys) -> None:
+def test_training_of_an_unreachable_goal_leaves_no_run(tmp_path: Path, capsys) -> None:
     from robo_rl.cli import main
 
     args = ["train", "reach", "--formula", f"above({CUBE}, height=50cm)", "--reward", "offline"]
@@ -95,7 +95,7 @@ def test_training_refuses_and_leaves_no_run(tmp_path: Path, capsys) -> None:
 
 
 @pytest.mark.parametrize("robot", ["so101", "ur5e", "fr3"])
-def test_no_episode_begins_whose_end_is_out_of_reach(robot: str) -> None:
+def test_starts_with_an_unreachable_end_are_resampled(robot: str) -> None:
     """A cube at the left end of the table cannot go 15 cm further to the left; its row is drawn
     anew, by the simulator and by the bridge's scenes alike."""
     task = asked("moved(red_cube, left=15cm)", "push", robot)
@@ -115,6 +115,6 @@ def test_no_episode_begins_whose_end_is_out_of_reach(robot: str) -> None:
     assert within_reach(at + [0.0, -0.15], place).all()
 
 
-def test_a_goal_that_always_ends_out_of_reach_is_refused() -> None:
+def test_goal_whose_end_is_always_unreachable_is_refused() -> None:
     with pytest.raises(DecidedAtStart, match="100 % of its episodes.*out of reach"):
         check_feasible(asked("then(touch(gripper, red_cube), moved(red_cube, left=50cm))", "push"))

@@ -75,7 +75,7 @@ def by_hand(model: VideoSimilarityReward, frames: Array) -> float:
     return float(mean @ np.eye(6)[:3].sum(axis=0) / np.sqrt(3) / np.linalg.norm(mean))
 
 
-def test_frames_are_spread_from_the_first_to_the_last() -> None:
+def test_video_frames_are_evenly_spaced() -> None:
     assert evenly_spaced_frames(np.array([2, 51]), 3).tolist() == [[0, 0, 1], [0, 25, 50]]
 
 
@@ -87,7 +87,9 @@ def test_frames_are_spread_from_the_first_to_the_last() -> None:
     seed=st.integers(0, 50),
 )
 @settings(deadline=None, max_examples=20)
-def test_every_driver_pays_an_episodes_film_at_its_end(ragged, formula, every, batch, seed) -> None:
+def test_all_buffers_pay_the_video_reward_at_episode_end(
+    ragged, formula, every, batch, seed
+) -> None:
     """Step by step, rollout by rollout (PPO), by pieces of a replay (SAC) and relabelled; and a
     simulator that keeps no states."""
     rows, steps = 3, 36
@@ -139,7 +141,7 @@ def test_every_driver_pays_an_episodes_film_at_its_end(ragged, formula, every, b
         np.testing.assert_allclose(reward[:upto], expected[:upto], atol=1e-6, err_msg=name)
 
 
-def test_a_films_return_ends_with_its_time() -> None:
+def test_video_reward_has_no_bootstrap_at_the_time_limit() -> None:
     """SB3 adds what is to come behind a time limit; of a film that is over that is nothing."""
     for model, told in ((film(steps=3), False), (Nearness(), True)):
         env = SB3VecEnv(PointMass(2, steps=3), model)
@@ -148,7 +150,7 @@ def test_a_films_return_ends_with_its_time() -> None:
         assert [info["TimeLimit.truncated"] for info in infos] == [told, told]
 
 
-def test_a_film_whose_beginning_is_lost_is_not_paid_and_only_ends_are_looked_at() -> None:
+def test_video_reward_skips_episodes_with_lost_frames() -> None:
     model = film(steps=6)
     env = SB3VecEnv(PointMass(2, steps=6, seed=1), model)
     env.scored_later, trace = True, Trace(20)
@@ -167,7 +169,7 @@ def test_a_film_whose_beginning_is_lost_is_not_paid_and_only_ends_are_looked_at(
     np.testing.assert_array_equal(lost.reward[2:], whole_.reward[12:])
 
 
-def test_whole_episodes_are_paid_as_steps_are() -> None:
+def test_video_reward_of_episodes_matches_step_rewards() -> None:
     """What is filmed, reported and looked at of a policy, beside what training pays."""
     task = sims.make_task("reach", goal="touch_red_cube")
     env = BatchEnv(task, 3, seed=SELECT_SEED)
@@ -203,7 +205,7 @@ def test_whole_episodes_are_paid_as_steps_are() -> None:
         ),
     ],
 )
-def test_an_episode_under_way_is_paid_whole_after_a_resume(config, coarse_obs_scale: None) -> None:
+def test_video_reward_covers_the_whole_episode_after_resume(config, coarse_obs_scale: None) -> None:
     """A checkpoint in the middle of an episode has what the film of it needs."""
 
     def learner():
@@ -235,7 +237,7 @@ def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return to
 
 
-def test_a_film_may_be_any_source_of_episodes(
+def test_demonstration_video_may_be_any_episode_source(
     demonstration: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from robo_rl.datasets.sources import SourceOptions, read_episodes
@@ -267,7 +269,9 @@ def test_a_film_may_be_any_source_of_episodes(
     assert own.model.raw(rows[None])[0] == pytest.approx(1.0, abs=1e-4)
 
 
-def test_what_is_no_film_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_demonstration_video_is_a_one_line_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "text.mp4").write_text("no film")
     (tmp_path / "empty").mkdir()
     for reward, more, says in (

@@ -73,7 +73,7 @@ def stepped_to_the_end(env: BatchEnv, act: Any) -> tuple[Array, Array, Array]:
 
 
 @pytest.mark.parametrize("name", ["hopper", "ant"])
-def test_rows_that_are_over_are_not_simulated_and_the_figures_stay(name: str) -> None:
+def test_finished_envs_are_not_simulated_and_results_stay(name: str) -> None:
     task = sims.make_task(name, episode_s=2.0 if name == "hopper" else 15.0)
     whole, part = (BatchEnv(task, 24, seed=SELECT_SEED) for _ in range(2))
     policy = active_rows_policy(falling(part), part.act_dim)
@@ -84,7 +84,7 @@ def test_rows_that_are_over_are_not_simulated_and_the_figures_stay(name: str) ->
     assert part.env_steps < 0.75 * whole.env_steps
 
 
-def test_a_row_acts_the_same_whoever_is_left_and_however_many_there_are() -> None:
+def test_policy_action_is_independent_of_active_envs() -> None:
     act, obs = untrained_policy(7, 3), np.random.default_rng(0).normal(size=(150, 7))
     seen: list[int] = []
 
@@ -98,7 +98,7 @@ def test_a_row_acts_the_same_whoever_is_left_and_however_many_there_are() -> Non
     assert set(seen) == {BLOCK} and (few[some] == every[some]).all() and not few[~some].any()
 
 
-def test_a_judge_may_look_at_the_whole_episode() -> None:
+def test_judge_can_use_the_whole_episode() -> None:
     env = BatchEnv(sims.make_task("reach"), 3, seed=1)
     steps: list[int] = []
 
@@ -111,7 +111,7 @@ def test_a_judge_may_look_at_the_whole_episode() -> None:
 
 
 # Floors.
-def test_floors_are_of_the_same_episodes_and_cost_once(
+def test_baselines_use_the_same_episodes_and_are_cached(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = sims.make_task("reach", goal="touch_red_cube")
@@ -144,7 +144,7 @@ def test_floors_are_of_the_same_episodes_and_cost_once(
             measure_baselines(task, episodes=40, seed=SELECT_SEED)
 
 
-def test_long_episodes_have_floors_of_the_first_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_baselines_of_long_episodes_use_the_first_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
 
     def counted(task: Any, count: int, **_: Any) -> Any:
@@ -158,14 +158,14 @@ def test_long_episodes_have_floors_of_the_first_of_them(monkeypatch: pytest.Monk
     assert made == [200, 1000, 1000]
 
 
-def test_the_untrained_policy_is_the_network_that_ppo_begins_with() -> None:
+def test_untrained_baseline_is_the_initial_ppo_network() -> None:
     act, obs = untrained_policy(20, 3), np.random.default_rng(1).normal(size=(500, 20))
     assert PPOConfig().net == floors_module.HIDDEN and PPOConfig().activation == "tanh"
     assert 1e-3 < np.abs(act(obs)).max() < 0.1 and (act(obs) == untrained_policy(20, 3)(obs)).all()
     assert (act(obs) != untrained_policy(20, 3, seed=1)(obs)).all()
 
 
-def test_scenes_of_an_arm_have_their_own_floors() -> None:
+def test_arm_scenes_have_their_own_baselines() -> None:
     task = sims.make_task("reach", goal="left_of_red_cube")
     found = baselines_of_scenes(task, [800_000_000, 800_000_001])
     assert found.still.episodes == 2 and found.still.successes == 0
@@ -175,7 +175,7 @@ def test_scenes_of_an_arm_have_their_own_floors() -> None:
 
 
 # What an evaluation says.
-def test_an_evaluation_says_seed_interval_and_floors(cache: Path) -> None:
+def test_evaluation_line_has_seed_interval_and_baselines(cache: Path) -> None:
     task = sims.make_task("reach", goal="left_of_red_cube")
     found = evaluate_expert(task, episodes=30, seed=SELECT_SEED)
     assert found.held == 0 and found.success > 0.9 and found.above_floor
@@ -199,13 +199,13 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_arm_says_noise_latency_and_floors(bundle: Path) -> None:
+def test_arm_result_line_has_noise_latency_and_baselines(bundle: Path) -> None:
     found = run_emulated(bundle, episodes=2, noise=0.001, latency=0.02)
     assert "(1 mm of noise on perceived positions, 20 ms of latency): success" in found.line()
     assert found.floors is not None and "n=2); doing nothing 0.0 %" in found.line()
 
 
-def test_an_arm_without_ground_truth_has_no_success(bundle: Path, tmp_path: Path) -> None:
+def test_arm_without_ground_truth_reports_no_success(bundle: Path, tmp_path: Path) -> None:
     from dataclasses import replace
 
     loaded = PolicyBundle.load(bundle)
@@ -226,7 +226,7 @@ def test_an_arm_without_ground_truth_has_no_success(bundle: Path, tmp_path: Path
         (20, {}, ()),
     ],
 )
-def test_what_the_bridge_costs_is_named_with_the_way_out(
+def test_gap_to_the_arm_names_training_options(
     won: int, training: dict[str, Any], named: tuple[str, ...]
 ) -> None:
     known = {"success": 0.999, "low": 0.994, "successes": 999, "episodes": 1000}
@@ -238,7 +238,7 @@ def test_what_the_bridge_costs_is_named_with_the_way_out(
 
 
 # No figure where nobody can judge.
-def test_a_run_without_ground_truth_quotes_no_success_anywhere(
+def test_run_without_ground_truth_reports_no_success(
     short_video: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from rich.console import Console
@@ -279,9 +279,7 @@ def test_a_run_without_ground_truth_quotes_no_success_anywhere(
 
 # The report.
 @pytest.mark.parametrize("unit", ["m", ""])
-def test_the_report_shows_floors_interval_and_seed_and_a_distance_where_there_is_one(
-    unit: str,
-) -> None:
+def test_report_has_baselines_interval_seed_and_distance(unit: str) -> None:
     from robo_rl.training.report import _headline
 
     beneath = Baselines(SuccessRate(0, 1000), SuccessRate(3, 1000))
@@ -293,7 +291,7 @@ def test_the_report_shows_floors_interval_and_seed_and_a_distance_where_there_is
     assert ("median 12 mm" in text) == bool(unit) and ("Missing" in text) == bool(unit)
 
 
-def test_a_persons_own_task_counts_with_its_file() -> None:
+def test_baseline_cache_key_covers_a_plugin_tasks_file() -> None:
     class Mine(Reach):
         """Lies in this file."""
 

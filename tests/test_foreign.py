@@ -100,7 +100,7 @@ def lift(python: Path | str, rows: int = 3, **kwargs: object) -> GymnasiumEnv:
     return GymnasiumEnv("gym:Lift-v0", rows, seed=5, frames=True, python=python, **options)
 
 
-def test_v5_in_process_is_gymnasiums_own() -> None:
+def test_gymnasium_v5_env_matches_gymnasium() -> None:
     env = GymnasiumEnv("gym:Pusher-v5", 2, seed=1)
     assert all(hasattr(env, name) for name in PROTOCOL) and env.act_dim == 7 and env.obs_dim == 23
     assert env.control_dt == pytest.approx(0.05) and episode_steps(env) == 100
@@ -122,7 +122,7 @@ def test_v5_in_process_is_gymnasiums_own() -> None:
     env.close()
 
 
-def test_one_row_alone_is_that_row_and_reset_changes_masked_rows_alone() -> None:
+def test_gymnasium_env_rows_are_independent_and_masked_reset() -> None:
     wide, alone = (
         GymnasiumEnv("gym:Reacher-v5", 3, seed=2),
         GymnasiumEnv("gym:Reacher-v5", 1, seed=2),
@@ -133,7 +133,7 @@ def test_one_row_alone_is_that_row_and_reset_changes_masked_rows_alone() -> None
     assert (after[[0, 2]] == first[[0, 2]]).all() and (after[1] != first[1]).any()
 
 
-def test_the_other_interpreter_gives_the_same_numbers(
+def test_env_in_another_interpreter_gives_the_same_numbers(
     python: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(python.parent))
@@ -167,7 +167,7 @@ def test_the_other_interpreter_gives_the_same_numbers(
         far.step(np.zeros((3, 1)))
 
 
-def test_actions_reach_the_envs_own_bounds(python: Path) -> None:
+def test_actions_are_scaled_to_the_envs_bounds(python: Path) -> None:
     env = lift(python, 1)
     start = env.reset()[0]
     height = int(np.argmax(start != 1.0))  # the other column is the goal's
@@ -188,7 +188,7 @@ def test_actions_reach_the_envs_own_bounds(python: Path) -> None:
         ("hang", r"gave no answer for 1 s; it was ended"),
     ],
 )
-def test_a_failure_of_the_other_side_is_one_line(python: Path, fault: str, message: str) -> None:
+def test_external_env_failure_is_a_one_line_error(python: Path, fault: str, message: str) -> None:
     env = lift(python, 2, fault=fault)
     env.reset()
     env._side._timeout = 1.0 if fault == "hang" else 60.0
@@ -202,7 +202,7 @@ def test_a_failure_of_the_other_side_is_one_line(python: Path, fault: str, messa
         os.kill(pid, 0)
 
 
-def test_a_row_that_is_not_finite_is_diverged(python: Path) -> None:
+def test_nonfinite_env_is_marked_diverged(python: Path) -> None:
     env = lift(python, 2, fault="nan")
     env.reset()
     results = [env.step(np.zeros((2, 1))) for _ in range(3)]
@@ -216,7 +216,7 @@ def test_a_row_that_is_not_finite_is_diverged(python: Path) -> None:
     env.close()
 
 
-def test_what_cannot_be_driven_is_refused(python: Path) -> None:
+def test_unsupported_gymnasium_envs_are_refused(python: Path) -> None:
     with pytest.raises(
         ExternalEnvError, match=r"Lift-v0 has actions MultiDiscrete\(\[3 2\]\): expected a bounded"
     ):
@@ -231,7 +231,7 @@ def test_what_cannot_be_driven_is_refused(python: Path) -> None:
         GymnasiumEnv("gym:Pusher-v5", 1).render()
 
 
-def test_make_knows_the_prefix() -> None:
+def test_make_accepts_the_gym_prefix() -> None:
     env = sims.make("gym:Reacher-v5", 2, seed=3)
     assert isinstance(env, GymnasiumEnv)
     with pytest.raises(
@@ -240,7 +240,7 @@ def test_make_knows_the_prefix() -> None:
         sims.make("gym:Reacher-v5", 2, goal="reach")
 
 
-def test_the_line_trains_and_judges_on_somebody_elses_env(
+def test_train_and_evaluate_on_a_gymnasium_env(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from robo_rl.cli import main
@@ -275,7 +275,7 @@ SUITES = {  # of other people, whose pins clash with ours
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suite", SUITES)
-def test_other_peoples_suites_run_in_environments_of_their_own(
+def test_external_suites_run_in_their_own_environments(
     suite: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from benchmarks.peers import environment, make_environment
@@ -321,7 +321,7 @@ def test_other_peoples_suites_run_in_environments_of_their_own(
     assert json.loads(capsys.readouterr().out)["successes"] in range(5)
 
 
-def test_arguments_for_an_env_are_a_json_object(
+def test_env_kwargs_must_be_a_json_object(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from robo_rl.cli import main
@@ -334,7 +334,7 @@ def test_arguments_for_an_env_are_a_json_object(
     assert "gym:Reacher-v5 cannot be created" in capsys.readouterr().err
 
 
-def test_mujoco_envs_are_drawn_without_a_screen() -> None:
+def test_gymnasium_mujoco_envs_render_headless() -> None:
     """Also after ours, which has MuJoCo loaded by then; who asks for a screen hears of it."""
     code = """
 import sims
@@ -356,7 +356,7 @@ print(env.render().shape)
 
 
 @pytest.mark.parametrize("python", ["", sys.executable])
-def test_a_small_frame_is_drawn_small_and_shows_what_a_large_one_does(python: str) -> None:
+def test_small_frames_render_at_size_and_match_large_ones(python: str) -> None:
     small, large = (
         GymnasiumEnv("gym:Reacher-v5", 2, seed=1, frames=True, frame_size=size, python=python)
         for size in ((96, 96), None)
@@ -370,7 +370,7 @@ def test_a_small_frame_is_drawn_small_and_shows_what_a_large_one_does(python: st
         assert np.abs(drawn[::-1] - shrunk).mean() > 2 * np.abs(drawn - shrunk).mean()
 
 
-def test_an_env_whose_module_imports_mujoco_is_drawn_without_a_screen(
+def test_env_module_that_imports_mujoco_renders_headless(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MuJoCo looks how it is to draw when it is imported."""
@@ -401,7 +401,7 @@ def test_an_env_whose_module_imports_mujoco_is_drawn_without_a_screen(
     env.close()
 
 
-def test_the_training_extra_is_enough_for_gymnasiums_mujoco_envs() -> None:
+def test_train_extra_suffices_for_gymnasium_mujoco_envs() -> None:
     """Whatever package such an env loads is one that ``pip install 'robo-rl[train]'`` brings."""
     wanted = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
     open_, brought = [*wanted["dependencies"], *wanted["optional-dependencies"]["train"]], set()

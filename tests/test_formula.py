@@ -87,7 +87,7 @@ ANY = st.sampled_from(sorted(CARDS)).flatmap(
 
 @settings(deadline=None, max_examples=150)
 @given(pair=ANY, guarded=st.booleans())
-def test_both_spellings_are_read_back(pair: tuple[TaskCard, Formula], guarded: bool) -> None:
+def test_formula_text_and_data_round_trip(pair: tuple[TaskCard, Formula], guarded: bool) -> None:
     card, formula = pair
     if guarded:
         still = Atom.of("still", card.entities[0].name)
@@ -102,14 +102,14 @@ def test_both_spellings_are_read_back(pair: tuple[TaskCard, Formula], guarded: b
     assert from_data(json.loads(json.dumps(to_data(meant)))) == meant
 
 
-def test_the_example_of_the_documentation() -> None:
+def test_documentation_example_parses() -> None:
     text = re.search(r"^(then\(touch.*\))$", DOCS.read_text("utf-8"), re.M)
     data = re.search(r'^(\["then".*?\{\}\])$', DOCS.read_text("utf-8"), re.M | re.S)
     assert text and data
     assert to_data(fill(parse(text[1]), REACH)) == json.loads(data[1])
 
 
-def test_every_row_of_the_table_is_in_the_documentation() -> None:
+def test_every_predicate_is_documented() -> None:
     text = DOCS.read_text("utf-8")
     rows = [line for line in text.splitlines() if line.startswith("| `")]
     for name, row in PREDICATES.items():
@@ -122,7 +122,7 @@ def test_every_row_of_the_table_is_in_the_documentation() -> None:
         assert f"`{name}" in text or f'"{name}"' in text, name
 
 
-def test_units_and_what_is_left_out() -> None:
+def test_formula_units_and_defaults() -> None:
     assert parse("above(gripper, a, height=5cm)") == parse("above(gripper, a, height=0.05)")
     assert parse("turned(a, angle=180 deg)")["angle"] == pytest.approx(3.14159265)  # type: ignore[index]
     assert parse("open(drawer, share=50%)")["share"] == 0.5  # type: ignore[index]
@@ -190,7 +190,7 @@ def test_units_and_what_is_left_out() -> None:
         ("not(" * 30 + "far(a, b)" + ")" * 30, "20 deep"),
     ],
 )
-def test_a_mistake_is_one_line_that_names_the_slot(text: str, told: str) -> None:
+def test_formula_error_is_one_line_and_names_the_slot(text: str, told: str) -> None:
     with pytest.raises(FormulaError) as caught:
         fill(parse(text), REACH)
     assert told in str(caught.value) and "\n" not in str(caught.value)
@@ -207,12 +207,12 @@ def test_a_mistake_is_one_line_that_names_the_slot(text: str, told: str) -> None
         (["far", ["a", ["nearest", ["a", "b", "c"], {"x": 1}]], {}], "nearest has no numbers"),
     ],
 )
-def test_data_of_another_kind_is_refused(data: object, told: str) -> None:
+def test_formula_from_invalid_data_is_refused(data: object, told: str) -> None:
     with pytest.raises(FormulaError, match=re.escape(told)):
         from_data(data)
 
 
-def test_what_begins_at_the_start_is_the_same_data_as_before_there_was_a_number_for_it() -> None:
+def test_formula_data_without_start_number_still_loads() -> None:
     """A run that was made then is judged, and what it lacks is told."""
     data = ["moved", ["red_cube"], {"left": 0.05, "front": 0.0, "tolerance": 0.02}]
     meant = fill(parse("moved(red_cube, left=5cm)"), REACH)
@@ -222,12 +222,12 @@ def test_what_begins_at_the_start_is_the_same_data_as_before_there_was_a_number_
     assert from_data(to_data(later)) == later and to_data(later)[1][1][2]["after"] == 1.0
 
 
-def test_what_is_only_as_said_has_no_spelling_as_data() -> None:
+def test_unfilled_formula_has_no_data_form() -> None:
     with pytest.raises(FormulaError, match="lacks within: fill it against a card first"):
         to_data(parse("touch(gripper, red_cube)"))
 
 
-def test_a_choice_is_of_things_that_fit() -> None:
+def test_choice_of_objects_requires_matching_kinds() -> None:
     formula = parse("touch(gripper, nearest(gripper, red_cube, blue_ball))")
     assert formula == Atom.of(
         "touch", "gripper", EntityChoice("nearest", ("gripper", "red_cube", "blue_ball"))
@@ -238,7 +238,7 @@ def test_a_choice_is_of_things_that_fit() -> None:
 
 
 @pytest.mark.parametrize("half", ["formulas", "formulas_fresh"])
-def test_the_labels_of_sentences_are_formulas(half: str) -> None:
+def test_corpus_labels_are_valid_formulas(half: str) -> None:
     """Every answer of the corpus means something in its task."""
     path = Path(__file__).parent / "data" / f"goal_sentences_{half}.json"
     rows = json.loads(path.read_text())

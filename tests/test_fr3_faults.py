@@ -66,9 +66,7 @@ def stage() -> Iterator[EmulatedStage]:
 
 
 @slow
-def test_a_policy_reaches_its_goal_through_the_vendors_client(
-    arm: Arm, bundle: PolicyBundle
-) -> None:
+def test_fr3_policy_succeeds_through_the_vendors_client(arm: Arm, bundle: PolicyBundle) -> None:
     ride = Ride(arm, bundle)
     assert (ride.result.ended, ride.result.reason) == (Ended.DONE, "")
     assert ride.success and all(ride.result.acks.values())
@@ -80,7 +78,7 @@ def test_a_policy_reaches_its_goal_through_the_vendors_client(
 @slow
 @pytest.mark.fault(44, 49, 63)
 @pytest.mark.parametrize("error", ["joint_reflex", "communication_constraints_violation"])
-def test_a_reflex_is_latched_with_its_reason_and_recovered_by_a_person_alone(
+def test_fr3_reflex_is_latched_until_an_operator_clears_it(
     arm: Arm, bundle: PolicyBundle, took: Took, error: str
 ) -> None:
     ride = Ride(arm, bundle, "reflex", error=error)
@@ -104,7 +102,7 @@ def test_a_reflex_is_latched_with_its_reason_and_recovered_by_a_person_alone(
 
 @slow
 @pytest.mark.fault(49)
-def test_errors_that_only_a_person_at_the_arm_may_clear_stay(stage: EmulatedStage) -> None:
+def test_fr3_manual_recovery_errors_are_not_cleared(stage: EmulatedStage) -> None:
     control, scene = stage._end._control, stage.scene(1)
     driver = scene.driver
     driver.connect()
@@ -120,9 +118,7 @@ def test_errors_that_only_a_person_at_the_arm_may_clear_stay(stage: EmulatedStag
 
 @slow
 @pytest.mark.fault(45)
-def test_the_user_stop_is_an_emergency_stop_and_released_at_its_button(
-    arm: Arm, bundle: PolicyBundle, took: Took
-) -> None:
+def test_fr3_user_stop_is_an_emergency_stop(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
     ride = Ride(arm, bundle, "user_stop")
     assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.ESTOP)
     took(ride.delay, "user stop latched (FR3)")
@@ -141,7 +137,7 @@ def test_the_user_stop_is_an_emergency_stop_and_released_at_its_button(
 
 @slow
 @pytest.mark.fault(45)
-def test_a_hand_that_guides_the_robot_stops_it_and_keeps_it(arm: Arm, bundle: PolicyBundle) -> None:
+def test_fr3_hand_guiding_is_a_protective_stop(arm: Arm, bundle: PolicyBundle) -> None:
     ride = Ride(arm, bundle, "guide")
     assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.PROTECTIVE_STOP)
     arm.driver.connect()
@@ -152,7 +148,7 @@ def test_a_hand_that_guides_the_robot_stops_it_and_keeps_it(arm: Arm, bundle: Po
 
 @slow
 @pytest.mark.fault(46)
-def test_states_that_stop_are_stale(took: Took) -> None:
+def test_fr3_stale_states_are_a_fault(took: Took) -> None:
     with fr3(stale=0.03) as arm:
         for _ in range(50):
             try:
@@ -175,9 +171,7 @@ def test_states_that_stop_are_stale(took: Took) -> None:
 @slow
 @pytest.mark.fault(7, 58)
 @pytest.mark.parametrize("cable", ["silence", "hang_up"])
-def test_a_cut_cable_is_a_lost_robot_which_stops_by_itself(
-    bundle: PolicyBundle, took: Took, cable: str
-) -> None:
+def test_fr3_cut_cable_is_a_lost_connection(bundle: PolicyBundle, took: Took, cable: str) -> None:
     given = {"seconds": 30.0} if cable == "silence" else {}
     with apart("fr3", bus={"silence": 20.0}, stale=0.3) as arm:
         ride = Ride(arm, bundle, cable, **given)
@@ -191,7 +185,7 @@ def test_a_cut_cable_is_a_lost_robot_which_stops_by_itself(
 @slow
 @pytest.mark.fault(49)
 @pytest.mark.parametrize("lost", [pytest.param(15, marks=pytest.mark.fault(1)), 40])
-def test_a_few_commands_may_be_lost_and_no_more(
+def test_fr3_tolerates_few_lost_commands(
     stage: EmulatedStage, bundle: PolicyBundle, lost: int
 ) -> None:
     """The robot bears 20 in a row, and goes on as it was going meanwhile."""
@@ -207,7 +201,7 @@ def test_a_few_commands_may_be_lost_and_no_more(
 
 
 @pytest.mark.fault(16, 17)
-def test_what_pushes_on_a_joint_stops_the_arm(
+def test_fr3_external_push_stops_the_arm(
     stage: EmulatedStage, bundle: PolicyBundle, took: Took
 ) -> None:
     """By the bridge, or by the robot's own reflex where a stiff joint's torque is there at once."""
@@ -234,7 +228,7 @@ def recover(stage: EmulatedStage) -> None:
 
 @slow
 @pytest.mark.fault(18, 19, 21, 23, 24)
-def test_hostile_actions_are_no_reflex(stage: EmulatedStage) -> None:
+def test_fr3_hostile_actions_cause_no_reflex(stage: EmulatedStage) -> None:
     """What the robot is told in a millisecond is within its limits, whatever a policy wants."""
     control, scene = stage._end._control, stage.scene(1)
     driver, clock, hostile = scene.driver, scene.clock, Hostile(sims.ROBOTS["fr3"], 2)
@@ -266,7 +260,7 @@ def test_hostile_actions_are_no_reflex(stage: EmulatedStage) -> None:
 
 
 @slow
-def test_targets_are_passed_at_their_speed(stage: EmulatedStage) -> None:
+def test_fr3_targets_keep_their_velocity(stage: EmulatedStage) -> None:
     """How far the robot's commands are from our targets, one period later; shown with pytest -s."""
     control, scene = stage._end._control, stage.scene(3)
     driver, clock = scene.driver, scene.clock
@@ -296,7 +290,7 @@ def test_targets_are_passed_at_their_speed(stage: EmulatedStage) -> None:
 
 
 @slow
-def test_torque_from_outside_is_told(stage: EmulatedStage) -> None:
+def test_fr3_external_torque_is_measured(stage: EmulatedStage) -> None:
     control, scene = stage._end._control, stage.scene(2)
     driver, clock = scene.driver, scene.clock
     driver.connect()
@@ -323,9 +317,7 @@ def test_torque_from_outside_is_told(stage: EmulatedStage) -> None:
 
 @slow
 @pytest.mark.fault(59)
-def test_a_hand_that_is_cut_ends_the_run_in_good_order(
-    arm: Arm, bundle: PolicyBundle, took: Took
-) -> None:
+def test_fr3_lost_gripper_ends_the_run_safely(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
     ride = Ride(arm, bundle, "cut_hand")
     assert (ride.result.ended, ride.result.fault) == (Ended.SAFETY_STOP, Fault.GRIPPER)
     assert "the hand does not move" in ride.result.reason and ride.result.notes == ()
@@ -336,7 +328,7 @@ def test_a_hand_that_is_cut_ends_the_run_in_good_order(
 
 
 @pytest.mark.fault(10, 50)
-def test_a_robot_that_does_not_fit_is_refused_in_a_line() -> None:
+def test_fr3_other_model_or_version_is_refused() -> None:
     host = "127.0.0.21"
     with Fr3Emulator(TASK, host=host, model="fp3").start() as emulator:
         driver = drivers.make("fr3", host, patience=20.0)
@@ -372,7 +364,7 @@ def test_a_robot_that_does_not_fit_is_refused_in_a_line() -> None:
 
 
 @pytest.mark.fault(7)
-def test_nobody_at_home_is_a_clear_fault() -> None:
+def test_fr3_without_a_robot_is_a_clear_fault() -> None:
     driver = drivers.make("fr3", "127.0.0.22")
     with pytest.raises(RobotFault, match="Connection to FCI refused.*enable FCI mode") as caught:
         driver.connect()
@@ -381,7 +373,7 @@ def test_nobody_at_home_is_a_clear_fault() -> None:
 
 @slow
 @pytest.mark.fault(62, 64)
-def test_a_robot_whose_bus_was_killed_brakes_and_holds(took: Took) -> None:
+def test_fr3_brakes_and_holds_after_its_bus_is_killed(took: Took) -> None:
     code = (
         "import time\n"
         "from real_robot import Bus, BusConfig, Target\n"

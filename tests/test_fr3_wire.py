@@ -60,12 +60,12 @@ def emulator() -> Iterator[Fr3Emulator]:
         yield running
 
 
-def test_packets_are_as_long_as_the_makers_client_wants_them() -> None:
+def test_fci_packets_have_the_vendors_sizes() -> None:
     assert (fci.STATE.itemsize, fci.COMMAND.itemsize) == (1377, 371)
     assert (fci.MOVE.size, fci.COLLISION.size, fci.HAND_STATE.size) == (113, 416, 23)
 
 
-def test_the_robot_speaks_its_commands(emulator: Fr3Emulator) -> None:
+def test_fci_emulator_answers_robot_commands(emulator: Fr3Emulator) -> None:
     line = Line(fci.ROBOT_PORT, fci.ROBOT_HEADER)
     ask = line.ask
     assert ask(fci.FciCommand.CONNECT, struct.pack("<HH", 9, 1)) == struct.pack("<BH", 1, 10)
@@ -97,7 +97,7 @@ def test_the_robot_speaks_its_commands(emulator: Fr3Emulator) -> None:
     line.close()
 
 
-def test_the_hand_answers_when_it_is_done(emulator: Fr3Emulator) -> None:
+def test_fci_gripper_answers_when_done(emulator: Fr3Emulator) -> None:
     line = Line(fci.HAND_PORT, fci.HAND_HEADER)
     ask, command = line.ask, fci.HandCommand
     assert ask(command.CONNECT, struct.pack("<HH", 3, line.port)) == struct.pack("<HH", 0, 3)
@@ -115,7 +115,7 @@ def test_the_hand_answers_when_it_is_done(emulator: Fr3Emulator) -> None:
     line.close()
 
 
-def test_fingers_that_meet_something_grasp_it_or_stop() -> None:
+def test_fci_gripper_grasps_or_stops_at_objects() -> None:
     clock, heard = VirtualClock(1000.0), []
     physics = ArmPhysics(TASK, clock)
     physics.torque[:] = 1.0
@@ -161,9 +161,7 @@ def command(q: np.ndarray) -> np.ndarray:
         ([0.0, np.nan], "joint_motion_generator_position_limits_violation"),
     ],
 )
-def test_a_command_that_breaks_a_necessary_condition_is_a_reflex(
-    steps: list[float], error: str
-) -> None:
+def test_fci_invalid_command_is_a_reflex(steps: list[float], error: str) -> None:
     ended: list[tuple[int, MoveStatus]] = []
     controller = FciController(
         ArmPhysics(TASK, VirtualClock(1000.0)), lambda *told: ended.append(told)
@@ -183,7 +181,7 @@ def test_a_command_that_breaks_a_necessary_condition_is_a_reflex(
 
 
 @pytest.mark.fault(49)
-def test_missing_commands_are_made_up_for_and_then_a_reflex() -> None:
+def test_fci_extrapolates_missing_commands_then_reflex() -> None:
     controller = FciController(ArmPhysics(TASK, VirtualClock(1000.0)), lambda *told: None)
     controller.move(1, 0, 0, False)
     start, ramp = controller.q.copy(), 0.0
@@ -204,7 +202,7 @@ def test_missing_commands_are_made_up_for_and_then_a_reflex() -> None:
 
 
 @pytest.mark.fault(17, 49)
-def test_what_pushes_on_a_joint_beyond_its_threshold_is_a_reflex() -> None:
+def test_fci_push_above_threshold_is_a_reflex() -> None:
     clock = VirtualClock(1000.0)
     physics = ArmPhysics(TASK, clock)
     controller = FciController(physics, lambda *told: None)
@@ -225,7 +223,7 @@ def test_what_pushes_on_a_joint_beyond_its_threshold_is_a_reflex() -> None:
     assert 10.0 < abs(state["tau_ext_hat_filtered"][0]) < 15.0
 
 
-def test_nothing_moves_an_arm_whose_user_stop_is_pressed() -> None:
+def test_fci_user_stop_prevents_motion() -> None:
     controller = FciController(ArmPhysics(TASK, VirtualClock(1000.0)), lambda *told: None)
     controller.user_stop(True)
     assert controller.move(1, 0, 0, False) is MoveStatus.NOT_POSSIBLE

@@ -43,7 +43,7 @@ def others() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith("frames")]
 
 
-def test_threads_draw_the_very_frames_that_one_draws(env: BatchEnv, forced: None) -> None:
+def test_parallel_rendering_gives_identical_frames(env: BatchEnv, forced: None) -> None:
     look = Appearance(
         geom_rgba={"table": np.random.default_rng(0).uniform(size=(ROWS, 4))},
         **jitter(np.random.default_rng(1), ROWS, env.camera("top"), camera=0.1, light=0.3),
@@ -59,7 +59,7 @@ def test_threads_draw_the_very_frames_that_one_draws(env: BatchEnv, forced: None
     one.close()
 
 
-def test_a_pool_that_nobody_closed_ends_its_threads(env: BatchEnv, forced: None) -> None:
+def test_unclosed_pool_ends_its_processes(env: BatchEnv, forced: None) -> None:
     pool = RenderPool(env.model, 16, 16)
     pool.frames(env.state(), "front")
     threads = others()
@@ -72,7 +72,7 @@ def test_a_pool_that_nobody_closed_ends_its_threads(env: BatchEnv, forced: None)
     assert (env.render() == env.render()).all()
 
 
-def test_an_error_of_any_thread_is_told_and_nothing_goes_on(env: BatchEnv, forced: None) -> None:
+def test_pool_error_is_raised_and_stops_rendering(env: BatchEnv, forced: None) -> None:
     states, pool = env.state(), RenderPool(env.model, 16, 16)
     good = pool.frames(states, "front")
     with pytest.raises(IndexError):
@@ -83,7 +83,7 @@ def test_an_error_of_any_thread_is_told_and_nothing_goes_on(env: BatchEnv, force
     pool.close()
 
 
-def test_what_is_fastest_is_measured_once_for_a_machine(
+def test_fastest_thread_count_is_measured_once_and_cached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path))
@@ -117,7 +117,7 @@ def test_what_is_fastest_is_measured_once_for_a_machine(
     assert fastest_thread_count("a", machine(1.0, 2.0, 1.0, 1.0), 6) == 2
 
 
-def test_a_batch_draws_on_no_more_threads_than_it_was_given(
+def test_batch_renders_on_at_most_its_threads(
     env: BatchEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path))
@@ -134,7 +134,7 @@ def test_a_batch_draws_on_no_more_threads_than_it_was_given(
     wide.close()
 
 
-def test_a_setting_that_makes_no_sense_is_refused(
+def test_invalid_render_thread_setting_is_refused(
     env: BatchEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(SETTING, "many")
@@ -142,7 +142,7 @@ def test_a_setting_that_makes_no_sense_is_refused(
         RenderPool(env.model, 8, 8)
 
 
-def test_a_program_that_closes_nothing_ends(tmp_path: Path) -> None:
+def test_program_without_close_exits_cleanly(tmp_path: Path) -> None:
     program = "import sims; e = sims.make('reach', 40); e.reset(); print(e.render().shape)"
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -154,7 +154,7 @@ def test_a_program_that_closes_nothing_ends(tmp_path: Path) -> None:
     assert done.returncode == 0 and done.stdout == "(40, 96, 96, 3)\n" and not done.stderr
 
 
-def test_who_draws_beside_a_program_ends_with_it() -> None:
+def test_renderer_processes_end_with_the_program() -> None:
     program = (
         "import time, sims; e = sims.make('reach', 40); e.reset(); e.render(); "
         "print(*sims.rendering.render_client.renderer_pids(), flush=True); time.sleep(600)"
@@ -173,7 +173,7 @@ def test_who_draws_beside_a_program_ends_with_it() -> None:
         time.sleep(0.05)
 
 
-def test_where_no_further_process_begins_this_one_draws(
+def test_rendering_falls_back_to_this_process(
     env: BatchEnv, forced: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(render_client, "_idle", [])
@@ -190,9 +190,7 @@ def test_where_no_further_process_begins_this_one_draws(
     one.close()
 
 
-def test_where_one_that_draws_beside_it_dies_the_program_goes_on(
-    env: BatchEnv, forced: None
-) -> None:
+def test_rendering_survives_a_killed_renderer_process(env: BatchEnv, forced: None) -> None:
     pool, states = RenderPool(env.model, 16, 16), env.state()
     light = Appearance(light=np.linspace(0.5, 1.5, ROWS))
     good = pool.frames(states, "front", light)

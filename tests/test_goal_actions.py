@@ -44,7 +44,7 @@ def outcomes(name: str) -> Counter[str]:
 
 
 @pytest.mark.parametrize("name", sorted({r["task"] for r in ROWS}))
-def test_the_suite_corpus(name: str) -> None:
+def test_action_corpus_is_parsed_correctly(name: str) -> None:
     task = sims.make_task(name)
     for row in ROWS:
         if row["task"] != name:
@@ -52,7 +52,7 @@ def test_the_suite_corpus(name: str) -> None:
         assert read_goal(task, row["sentence"]).key == own_key(row), row["sentence"]
 
 
-def test_talk_is_read_or_refused_and_never_misread() -> None:
+def test_conversational_goals_are_never_misread() -> None:
     found = outcomes("suite_talk")
     assert found.total() == 45 and found["right"] >= 43 and found["wrong_accepted"] == 0
 
@@ -60,7 +60,7 @@ def test_talk_is_read_or_refused_and_never_misread() -> None:
 @pytest.mark.parametrize(
     ("part", "refused"), [("wide_dev", 104), ("wide_near", 6), ("typed_dev", 0)]
 )
-def test_no_goal_is_read_as_another(part: str, refused: int) -> None:
+def test_no_goal_is_parsed_as_another(part: str, refused: int) -> None:
     """Of talk some are still refused; of what is typed and of near misses hardly any."""
     found = outcomes(part)
     assert found["wrong_accepted"] == 0, found
@@ -68,7 +68,7 @@ def test_no_goal_is_read_as_another(part: str, refused: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["touch #red_cube", "# touch it", "please push # to the ball #"])
-def test_marks_of_the_reader_cannot_be_typed(text: str) -> None:
+def test_internal_grammar_markers_cannot_be_typed(text: str) -> None:
     for task in ("reach", "push", "humanoid"):
         assert not read_goal(sims.make_task(task), text).key
 
@@ -89,7 +89,7 @@ def test_marks_of_the_reader_cannot_be_typed(text: str) -> None:
         ("push", "take the ball, go next to the cube"),
     ],
 )
-def test_how_a_thing_is_found_is_no_goal(task: str, text: str) -> None:
+def test_descriptions_of_objects_are_not_goals(task: str, text: str) -> None:
     assert not read_goal(sims.make_task(task), text).key
 
 
@@ -114,7 +114,7 @@ def test_how_a_thing_is_found_is_no_goal(task: str, text: str) -> None:
         ("button", "press the button and let go", ""),
     ],
 )
-def test_what_a_goal_implies_may_be_said_and_no_more(task: str, text: str, key: str) -> None:
+def test_implied_conditions_are_accepted_and_others_refused(task: str, text: str, key: str) -> None:
     assert read_goal(sims.make_task(task), text).key == key
 
 
@@ -134,7 +134,7 @@ def test_what_a_goal_implies_may_be_said_and_no_more(task: str, text: str, key: 
         ("drawer_then_place", "open the drawer, push the cube away", ""),
     ],
 )
-def test_goals_as_they_are_typed(task: str, text: str, key: str) -> None:
+def test_typed_variants_of_goals_are_parsed(task: str, text: str, key: str) -> None:
     assert read_goal(sims.make_task(task), text).key == key
 
 
@@ -169,7 +169,7 @@ SAID = st.sampled_from(
     words=st.lists(st.one_of(st.sampled_from(SPOKEN), SAID), max_size=40),
     task=st.sampled_from(sorted(CARDS)),
 )
-def test_any_talk_is_read_or_refused(words: list[str], task: str) -> None:
+def test_any_text_is_parsed_or_refused_quickly(words: list[str], task: str) -> None:
     began = time.process_time()
     try:
         formula = read(" ".join(words), CARDS[task])
@@ -180,7 +180,7 @@ def test_any_talk_is_read_or_refused(words: list[str], task: str) -> None:
     assert time.process_time() - began < 5  # some hundred times what a sentence takes
 
 
-def test_a_negation_before_an_order_is_never_ignored() -> None:
+def test_negation_is_never_ignored() -> None:
     rows = json.loads((ROWS_AT / "goal_sentences_wide_dev.json").read_text("utf-8"))
     tried = 0
     for i, row in enumerate(r for r in rows if "goal" in r):
@@ -207,7 +207,7 @@ def test_outcomes_of_a_corpus() -> None:
 
 
 @pytest.mark.parametrize("name", (*BODIES, *HANDLING))
-def test_a_goal_is_read_from_its_own_sentence(name: str) -> None:
+def test_goal_sentence_parses_to_its_formula(name: str) -> None:
     card = card_of(name)
     formulas = [read(sentence, card) for sentence in card.goals.values()]
     assert len(set(map(str, formulas))) == len(formulas)
@@ -252,7 +252,7 @@ def test_a_goal_is_read_from_its_own_sentence(name: str) -> None:
         ("hopper", "please", "refuse:no_goal"),
     ],
 )
-def test_a_sentence_for_a_body(task: str, text: str, got: str) -> None:
+def test_sentences_for_bodies(task: str, text: str, got: str) -> None:
     assert answer(text, card_of(task)) == got
 
 
@@ -322,14 +322,14 @@ def test_a_sentence_for_a_body(task: str, text: str, got: str) -> None:
         ),
     ],
 )
-def test_a_sentence_about_handling(task: str, text: str, got: str) -> None:
+def test_sentences_about_articulated_objects(task: str, text: str, got: str) -> None:
     card = card_of(task)
     assert answer(text, card) == got
     if not got.startswith("refuse:"):
         check(parse(got), card)
 
 
-def test_captions_of_handling_are_read_back() -> None:
+def test_captions_of_articulated_objects_parse_back() -> None:
     for task in HANDLING:
         card = card_of(task)
         for sentence in card.goals.values():
@@ -340,7 +340,7 @@ def test_captions_of_handling_are_read_back() -> None:
                 assert read(text, card) == formula, text
 
 
-def test_a_handled_thing_must_afford_it() -> None:
+def test_object_must_afford_the_action() -> None:
     card = card_of("drawer_then_place")
     for text in ("open(red_cube)", "inside(drawer, red_cube)", "on(red_cube, drawer)"):
         with pytest.raises(ValueError, match="must be"):

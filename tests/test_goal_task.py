@@ -81,7 +81,7 @@ def reward(task: GoalTask) -> Any:
 @pytest.mark.parametrize(
     "text", [MIXED, CHOSEN, MOVED, ANY, GUARDED, THERE, slow(TWO), slow(NEARER)]
 )
-def test_the_account_is_the_judge_s(text: str) -> None:
+def test_goal_progress_matches_the_success_judge(text: str) -> None:
     """Beside each other over episodes of random play that often gets somewhere; the program reads
     the account, is sound, and pays most where the goal is done."""
     task = made(text)
@@ -113,7 +113,7 @@ def test_the_account_is_the_judge_s(text: str) -> None:
     assert min(done_pays) > 0.5 + 0.5 * np.mean(else_pays)
 
 
-def test_a_row_is_the_same_in_any_batch_and_goes_on_where_it_was_saved() -> None:
+def test_goal_task_env_is_batch_independent_and_restorable() -> None:
     task = training_task(made(MIXED))
     wide, row = BatchEnv(task, 8, seed=3), BatchEnv(task, 1, seed=3, rows=[5])
     other = BatchEnv(task, 8, seed=4)
@@ -130,7 +130,7 @@ def test_a_row_is_the_same_in_any_batch_and_goes_on_where_it_was_saved() -> None
         env.close()
 
 
-def test_some_episodes_begin_in_the_middle_and_end_where_all_is_lost() -> None:
+def test_goal_task_has_mid_goal_starts_and_ends_on_failure() -> None:
     task = replace(made(MIXED), practice=0.5, ends=True)
     env = BatchEnv(task, 200, seed=0)
     env.reset()
@@ -149,7 +149,7 @@ def test_some_episodes_begin_in_the_middle_and_end_where_all_is_lost() -> None:
     assert lost > 25
 
 
-def test_the_level_rises_with_every_part() -> None:
+def test_goal_progress_level_rises_with_each_part() -> None:
     task = made(TWO)
     program = reward(task)
     away, at = [0.6, 0.6], [0.0, 0.0]
@@ -179,7 +179,7 @@ def test_the_level_rises_with_every_part() -> None:
     assert rising == sorted(rising) and rising[0] < 0.1 and rising[-1] == 1.5
 
 
-def test_a_thing_is_pushed_from_behind() -> None:
+def test_push_reward_prefers_pushing_from_behind() -> None:
     task = made("moved(red_cube, left=8cm)", "push")
     program = reward(task)
 
@@ -223,9 +223,7 @@ def test_a_thing_is_pushed_from_behind() -> None:
         ("drawer_then_place", "cube_in_drawer", "then(open(drawer), inside(red_cube, drawer))"),
     ],
 )
-def test_handling_with_numbers_is_rewarded_up_to_where_it_is_done(
-    task: str, goal: str, text: str
-) -> None:
+def test_articulated_goal_reward_is_full_only_when_done(task: str, goal: str, text: str) -> None:
     """Beside the expert of a task's own goal: its way is paid more and more, and in full where the
     judge says that the formula is done."""
     expert = sims.make_task(task, goal=goal)
@@ -245,7 +243,7 @@ def test_handling_with_numbers_is_rewarded_up_to_where_it_is_done(
     assert ((first < middle) & (middle < last))[done].all()
 
 
-def test_what_was_understood_is_read_back() -> None:
+def test_understood_goal_is_shown_as_a_sentence() -> None:
     card = from_dict(REACH.card())
     for text, words in (
         (
@@ -276,7 +274,7 @@ def test_what_was_understood_is_read_back() -> None:
         assert to_sentence(make_goal_task(REACH, parse(text)).wanted, card) == words
 
 
-def test_an_episode_is_as_long_as_its_parts_ask_for() -> None:
+def test_episode_length_follows_the_goals_parts() -> None:
     push = from_dict(sims.make_task("push").card())
     for text, length in (
         ("touch(gripper, red_cube)", 2.5),
@@ -290,7 +288,7 @@ def test_an_episode_is_as_long_as_its_parts_ask_for() -> None:
     assert made("hold(touch(gripper, red_cube), seconds=0.33)").episode_s == pytest.approx(2.85)
 
 
-def test_a_sentence_is_judged_by_what_it_was_read_as() -> None:
+def test_sentence_is_judged_by_its_formula() -> None:
     task, goal = judged_goal(REACH, "the gripper touches the red cube")
     assert goal.key == task.goal == "touch_red_cube" and not isinstance(task, GoalTask)
     task, goal = judged_goal(REACH, "touch the red cube, then the blue ball")
@@ -301,7 +299,7 @@ def test_a_sentence_is_judged_by_what_it_was_read_as() -> None:
     assert "judged by that: first the ant moves forward" in goal.truth
 
 
-def test_a_sentence_that_no_task_wrote_down_is_rewarded_and_judged() -> None:
+def test_novel_goal_has_reward_and_judge() -> None:
     """Also where it takes a grasp."""
     task, goal = judged_goal(sims.make_task("stack"), "put the blue cube on the red cube")
     env = BatchEnv(task, 2)
@@ -318,14 +316,14 @@ def test_a_sentence_that_no_task_wrote_down_is_rewarded_and_judged() -> None:
         ("lifted(red_cube)", FormulaError, "must be something to lift"),
     ],
 )
-def test_a_formula_that_means_nothing_here_is_refused(
+def test_formula_invalid_for_the_task_is_refused(
     text: str, error: type[Exception], told: str
 ) -> None:
     with pytest.raises(error, match=told):
         formula_goal(REACH, text)
 
 
-def test_options_that_do_not_go_together_are_refused() -> None:
+def test_conflicting_goal_options_are_refused() -> None:
     for options, told in (
         ({"goal": "touch it", "reward": "offline"}, "--goal and --formula are exclusive"),
         ({"reward": "task"}, "has no dense reward for a formula"),
@@ -336,7 +334,7 @@ def test_options_that_do_not_go_together_are_refused() -> None:
         formula_goal(sims.make_task("hopper"), "front_flip(hopper)")
 
 
-def test_a_formula_has_steps_for_each_of_its_parts_and_is_read_back() -> None:
+def test_formula_preset_scales_steps_by_parts() -> None:
     for text, steps in ((TWO, 192_000), (MIXED, 192_000), (MOVED, 96_000)):
         config = TrainConfig(formula=text, reward="offline")
         assert with_presets(config).env_steps == steps
@@ -346,7 +344,7 @@ def test_a_formula_has_steps_for_each_of_its_parts_and_is_read_back() -> None:
 
 
 @pytest.mark.slow
-def test_a_run_from_a_formula_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_formula_run_has_report_and_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from robo_rl.training.train import train
 
     monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path / "cache"))
@@ -366,14 +364,14 @@ def test_a_run_from_a_formula_is_whole(tmp_path: Path, monkeypatch: pytest.Monke
     assert "doing nothing" in trained.evaluation.line()
 
 
-def test_the_goal_of_a_run_is_found_again() -> None:
+def test_task_of_run_restores_the_goal() -> None:
     task, goal = formula_goal(REACH, MIXED)
     config = {"task": "reach", "robot": "", "formula": MIXED, "reward": "offline"}
     assert task_of_run(config, goal.key) == task
     assert task_of_run(config, "above_blue_ball").goal == "above_blue_ball"
 
 
-def test_a_sentence_that_is_seen_is_judged_and_its_policy_observes_what_it_would_of_any(
+def test_clip_run_of_novel_goal_is_judged_without_goal_columns(
     short_video: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No goal of the task's own: what looks at frames has no account of the parts."""
@@ -420,7 +418,7 @@ PRESSES = "whoever may stay on a thing presses on it: 7 of 10, and with more ste
     ],
     ids=["in the air", "on the cube"],
 )
-def test_a_sequence_drives_an_arm(
+def test_sequence_bundle_runs_on_an_arm(
     formula: str, steps: int, tmp_path: Path, training_seed: int, outcome: Callable[..., None]
 ) -> None:
     """The bundle names the formula, and the bridge keeps its account: what was done of it."""
@@ -442,7 +440,7 @@ def test_a_sequence_drives_an_arm(
     assert arm.floors is not None and arm.floors.still.successes == 0
 
 
-def test_a_scene_judges_from_where_the_policy_takes_over() -> None:
+def test_arm_scene_judges_from_policy_start() -> None:
     """A deadline does not run while the arm is brought to its start."""
     task = make_goal_task(REACH, parse("within(displaced(gripper, least=3cm), seconds=0.5)"))
     scene = SimScene(task, 0)

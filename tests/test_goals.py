@@ -112,7 +112,7 @@ DEV_GOALS = [text for text in DEV if not answer(text).startswith("refuse:")]
         pytest.param("probe", 0, 1, marks=pytest.mark.slow),
     ],
 )
-def test_corpus(part: str, sayable: int, every: int) -> None:
+def test_goal_corpus_is_parsed_correctly(part: str, sayable: int, every: int) -> None:
     """No goal is read as another. Some sentences kept out are labelled as to be refused because no
     goal could say them then ("go behind the ball"); as many as that are read as formulas now."""
     lines = json.loads(path_of(part).read_text("utf-8"))[::every]
@@ -124,7 +124,7 @@ def test_corpus(part: str, sayable: int, every: int) -> None:
     assert right >= least * len(lines), found
 
 
-def test_a_score_counts_every_outcome_and_what_is_offered() -> None:
+def test_corpus_score_counts_outcomes_and_suggestions() -> None:
     lines = json.loads(path_of("dev").read_text("utf-8"))
     counts = score("dev")
     for part in ("goals", "refusals"):
@@ -137,7 +137,7 @@ def test_a_score_counts_every_outcome_and_what_is_offered() -> None:
     assert counts["all"]["total"] == len(lines)
 
 
-def test_sequences_are_compared_by_what_they_ask() -> None:
+def test_equivalent_sequences_compare_equal() -> None:
     a, b, c = "touch(gripper, red_cube)", "touch(gripper, blue_ball)", "far(gripper, red_cube)"
     together = f"then({a}, {b}, {c})"
     assert flat(f"then({a}, then({b}, {c}))") == flat(f"then(then({a}, {b}), {c})") == together
@@ -214,7 +214,7 @@ def test_sequences_are_compared_by_what_they_ask() -> None:
         ),
     ],
 )
-def test_reads(text: str, formula: str) -> None:
+def test_grammar_parses_sentence(text: str, formula: str) -> None:
     assert answer(text) == formula
 
 
@@ -298,7 +298,7 @@ def test_reads(text: str, formula: str) -> None:
         ("touch the cube " * 60, "unsupported"),
     ],
 )
-def test_refuses(text: str, code: str) -> None:
+def test_grammar_refuses_sentence(text: str, code: str) -> None:
     assert answer(text) == f"refuse:{code}"
 
 
@@ -319,11 +319,11 @@ def test_refuses(text: str, code: str) -> None:
         ("touch the cylinder", "refuse:unknown_object"),
     ],
 )
-def test_another_card(text: str, got: str) -> None:
+def test_grammar_works_with_another_task_card(text: str, got: str) -> None:
     assert answer(text, KITCHEN) == got
 
 
-def test_a_refusal_says_what_and_names_the_way_out() -> None:
+def test_refusal_is_one_line_with_a_suggestion() -> None:
     with pytest.raises(Refusal) as caught:
         read("hovr over\nthe ball", TABLE)
     message = str(caught.value)
@@ -334,7 +334,7 @@ def test_a_refusal_says_what_and_names_the_way_out() -> None:
         read("never touch the ball", TABLE)
 
 
-def test_a_card_without_a_gripper_is_a_mistake_of_the_card() -> None:
+def test_task_card_without_gripper_is_an_error() -> None:
     with pytest.raises(ValueError, match="one entity of kind 'gripper', got 0"):
         read("touch the ball", make_card(("blue_ball", ("ball",), "blue", "ball")))
 
@@ -352,7 +352,7 @@ SOUP = st.lists(
 @settings(max_examples=200, deadline=None)
 @example(text="A", card=CARDS[0])  # once an IndexError
 @given(text=st.one_of(st.text(max_size=80), SOUP), card=st.sampled_from(CARDS))
-def test_any_text_is_read_or_refused(text: str, card: TaskCard) -> None:
+def test_any_text_is_parsed_or_refused(text: str, card: TaskCard) -> None:
     try:
         formula = read(text, card)
     except Refusal as refusal:
@@ -363,7 +363,7 @@ def test_any_text_is_read_or_refused(text: str, card: TaskCard) -> None:
 
 
 @pytest.mark.parametrize(("atom", "card"), ATOMS, ids=str)
-def test_captions_and_paraphrases_read_back(atom: Atom, card: TaskCard) -> None:
+def test_captions_and_paraphrases_parse_back(atom: Atom, card: TaskCard) -> None:
     check(atom, card)
     assert read(to_sentence(atom, card), card) == atom
     wordings = paraphrases(atom, card)
@@ -394,7 +394,7 @@ def test_canonical_captions() -> None:
     space=st.sampled_from([" ", "  ", "\t", "\n "]),
     end=st.sampled_from(["", ".", "!", " ...", " "]),
 )
-def test_case_space_and_full_stops_do_not_matter(
+def test_case_spaces_and_full_stops_are_ignored(
     text: str, upper: bool, space: str, end: str
 ) -> None:
     changed = space.join((text.upper() if upper else text).split()) + end

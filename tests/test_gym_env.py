@@ -26,12 +26,12 @@ def vector(name: str = "reach", n: int = 3, **options: Any) -> GymVectorEnv:
 @pytest.mark.filterwarnings("ignore:.*A Box observation space (min|max)imum value is:UserWarning")
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", sims.TASKS)
-def test_gymnasiums_own_checker_passes(name: str) -> None:
+def test_gymnasium_checker_passes(name: str) -> None:
     check_env(gymnasium.make(IDS[name]).unwrapped)
 
 
 @pytest.mark.parametrize("name", sims.TASKS)
-def test_the_single_env_is_row_0_of_the_vector_env(name: str) -> None:
+def test_single_env_is_env_0_of_the_vector_env(name: str) -> None:
     length = {"episode_s": 30 * sims.make_task(name).control_dt}
     single, many = gymnasium.make(IDS[name], **length), vector(name, **length)
     obs, info = single.reset(seed=7)
@@ -60,7 +60,7 @@ def test_without_a_seed_episodes_differ_from_run_to_run() -> None:
     assert (first != second).any(axis=1).all()
 
 
-def test_same_step_returns_the_new_episode_and_keeps_the_old_ones_end() -> None:
+def test_same_step_autoreset_keeps_final_obs() -> None:
     env = vector()
     twin = sims.make("reach", 3, seed=5)
     env.reset(seed=5)
@@ -85,7 +85,7 @@ def test_same_step_returns_the_new_episode_and_keeps_the_old_ones_end() -> None:
     assert truncated.tolist() == [True, False, True]
 
 
-def test_disabled_leaves_resetting_to_the_caller() -> None:
+def test_disabled_autoreset_leaves_reset_to_the_caller() -> None:
     env = vector(autoreset_mode="Disabled")
     assert env.metadata["autoreset_mode"] is AutoresetMode.DISABLED
     env.reset(seed=5)
@@ -109,7 +109,7 @@ def test_gymnasiums_wrappers_and_other_vector_envs_work() -> None:
     sync.close()
 
 
-def test_frames_of_the_chosen_camera() -> None:
+def test_gym_env_renders_the_chosen_camera() -> None:
     goal = "touch_blue_ball"
     single = gymnasium.make(IDS["reach"], goal=goal, render_mode="rgb_array", camera="top")
     many = vector(goal=goal, render_mode="rgb_array", camera="top")
@@ -133,7 +133,7 @@ def test_frames_of_the_chosen_camera() -> None:
         ({"autoreset_mode": "NextStep"}, "must be SameStep or Disabled, got NextStep"),
     ],
 )
-def test_what_cannot_be_had_is_refused(options: dict[str, Any], message: str) -> None:
+def test_gym_env_refuses_invalid_arguments(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         vector(**options)
 
@@ -145,7 +145,7 @@ def test_unknown_reset_options_are_refused() -> None:
         gymnasium.make(IDS["reach"]).reset(options={"reset_mask": 1})
 
 
-def test_tasks_take_their_parameters_and_say_their_time_limit() -> None:
+def test_gym_tasks_take_parameters_and_time_limit() -> None:
     assert sims.make("reach", 2, tip_step=0.01, num_threads=1).task.tip_step == 0.01
     with pytest.raises(ValueError, match="task 'reach' has no parameter 'tip_stop'; known: .*tip"):
         sims.make("reach", 2, tip_stop=0.01)

@@ -38,7 +38,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PolicyBundle]
 @pytest.mark.fault(46, 58)
 @pytest.mark.parametrize("when", ["connect", "enable", "run", "park", "close"])
 @pytest.mark.parametrize("robot", [pytest.param(name, marks=without(name)) for name in OPTIONS])
-def test_a_device_that_stops_answering_never_holds_the_loop(
+def test_unresponsive_device_never_blocks_the_loop(
     bundles: dict[str, PolicyBundle], took: Took, robot: str, when: str
 ) -> None:
     """For 30 s; UR's client alone comes back after 300, from ``servoStop``."""

@@ -13,7 +13,7 @@ from sims.tasks.scene.tabletop import polar_to_table
 
 
 @pytest.mark.parametrize("robot", sims.ROBOTS)
-def test_a_small_step_moves_the_tip_as_asked(robot: str) -> None:
+def test_ik_small_step_moves_the_tip(robot: str) -> None:
     env = sims.make("reach", 64, seed=1, robot=robot)
     env.reset()
     v, move = env.views, np.random.default_rng(0).uniform(-1e-3, 1e-3, (64, 3))
@@ -25,7 +25,7 @@ def test_a_small_step_moves_the_tip_as_asked(robot: str) -> None:
 
 
 @pytest.mark.parametrize("robot", sims.ROBOTS)
-def test_the_jacobian_is_mujocos(robot: str) -> None:
+def test_jacobian_matches_mujoco(robot: str) -> None:
     env = sims.make("reach", 4, seed=2, robot=robot)
     env.reset()
     v, arm = env.views, robots.get(robot)
@@ -41,7 +41,7 @@ def test_the_jacobian_is_mujocos(robot: str) -> None:
 
 
 @pytest.mark.parametrize("robot", sims.ROBOTS)
-def test_the_tip_is_placed_within_the_joints_limits(robot: str) -> None:
+def test_ik_places_the_tip_within_joint_limits(robot: str) -> None:
     env = sims.make("reach", 32, seed=3, robot=robot)
     env.reset()
     rng, place = np.random.default_rng(0), robots.get(robot).workspace
@@ -61,7 +61,7 @@ def test_the_tip_is_placed_within_the_joints_limits(robot: str) -> None:
     assert (env.views.pointing[:, 2] < -0.95).all()  # still a tool that points down
 
 
-def test_a_joint_without_room_is_held_and_the_others_make_up_for_it() -> None:
+def test_ik_compensates_for_a_joint_at_its_limit() -> None:
     # Three parallel hinges in a row, the third at its limit: two can still reach sideways.
     anchor = np.array([[[0.0, 0, 0], [0.1, 0.0, 0], [0.2, 0.05, 0]]])
     axis, tip = np.tile([0.0, 0, 1], (1, 3, 1)), np.array([[0.3, 0.0, 0.0]])

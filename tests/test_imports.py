@@ -95,7 +95,7 @@ STARTS = {
 
 
 @pytest.mark.parametrize("package", MAY)
-def test_one_file_decides_how_processes_begin(package: str) -> None:
+def test_only_one_file_starts_processes(package: str) -> None:
     for source in sources(package):
         if source == ROOT / "sims" / "utils" / "process.py":
             continue
@@ -227,7 +227,7 @@ def test_no_folders_of_a_package_import_each_other_in_a_cycle(package: str) -> N
     assert not lines, "import cycles between folders:\n" + "\n".join(lines)
 
 
-def test_a_cycle_of_folders_is_found() -> None:
+def test_folder_cycle_detection_finds_cycles() -> None:
     graph = {"a": {"b": "1"}, "b": {"c": "2", "d": "3"}, "c": {"a": "4"}, "d": {}}
     assert cycles(graph) == [["a", "b", "c", "a"]]
     assert cycles({"a": {"b": "1"}, "b": {"c": "2"}, "c": {}}) == []
@@ -273,7 +273,7 @@ def test_rewards_that_look_at_frames_are_listed_where_goals_are_read() -> None:
     assert {name for name, kind in REWARDS.items() if kind.frames} == FRAME_REWARDS
 
 
-def test_a_process_that_needs_helpers_of_sims_loads_no_simulation() -> None:
+def test_sims_utils_load_no_simulation() -> None:
     code = (
         "import sys, sims.utils.process, sims.utils.plugins, real_robot.core.child_process\n"
         "print([n for n in ('mujoco', 'gymnasium', 'numpy', 'cv2') if n in sys.modules])"

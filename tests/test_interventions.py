@@ -35,7 +35,7 @@ def new(share: float, task: str = "lift", **more) -> Learner:
     return make_learner(config, sims.make(task, ROWS, seed=5), seed=5)
 
 
-def test_an_expert_ends_the_share_of_early_episodes_that_is_asked_for() -> None:
+def test_expert_takes_over_the_given_share_of_early_episodes() -> None:
     """Nothing is done by anybody else, so success can only be the expert's."""
     sim = sims.make("lift", 64, seed=1)
     teach = Interventions(sim, 0.25, until=64 * sim.max_steps)
@@ -61,7 +61,7 @@ def test_an_expert_ends_the_share_of_early_episodes_that_is_asked_for() -> None:
     assert 0.02 < teach.pop_share() < 0.2 and teach.pop_share() == 0.0
 
 
-def test_what_is_learned_from_is_what_was_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interventions_train_on_the_executed_actions(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = new(0.5, learning_starts=10**6)
     sim, kept = learner.env.sim, learner.buffer
     always = np.linspace(-2.0, 0.9, sim.act_dim)
@@ -73,7 +73,7 @@ def test_what_is_learned_from_is_what_was_done(monkeypatch: pytest.MonkeyPatch) 
     assert (theirs[:-1] <= theirs[1:]).all() and not theirs[0].all()  # to the end, once begun
 
 
-def test_a_resumed_run_is_taken_over_as_an_uninterrupted_one(tmp_path: Path) -> None:
+def test_interventions_resume_identically(tmp_path: Path) -> None:
     run, whole = RunDir.create(tmp_path / "run", {}), new(0.5)
     learn(whole, 1440)  # the first episodes end at 1,280
     learn(new(0.5), 960, run=run)
@@ -83,7 +83,7 @@ def test_a_resumed_run_is_taken_over_as_an_uninterrupted_one(tmp_path: Path) -> 
     assert 0 < run.metrics()["taken_over"].max() < 1
 
 
-def test_nobody_takes_over_where_nobody_can_or_may() -> None:
+def test_interventions_without_expert_are_refused() -> None:
     with pytest.raises(ValueError, match="scripted expert"):
         new(0.2, task="hopper")
     with pytest.raises(ValueError, match="interventions must be in"):

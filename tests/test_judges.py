@@ -73,7 +73,7 @@ def judge(server: OpenAIServer, budget: Budget | None = None, **options: Any) ->
     )
 
 
-def test_which_film_is_better_whichever_is_shown_first() -> None:
+def test_vlm_comparison_is_independent_of_order() -> None:
     with OpenAIServer(seeing) as server:
         ours, first_shown = judge(server), Counter[bool]()
         for number in range(8):
@@ -90,7 +90,7 @@ def test_which_film_is_better_whichever_is_shown_first() -> None:
     assert server.requests[0]["temperature"] == 0.0
 
 
-def test_a_tie_and_a_shrug_are_two_answers() -> None:
+def test_vlm_tie_and_unsure_are_distinct() -> None:
     for said, wanted in (("tie", JudgeAnswer("tie")), ("unsure", JudgeAnswer(why="unsure"))):
         with OpenAIServer(["Two films.", f"ANSWER: {said}"]) as server:
             assert judge(server).compare(film(0.1), film(0.2), GOAL) == wanted
@@ -98,7 +98,7 @@ def test_a_tie_and_a_shrug_are_two_answers() -> None:
         assert judge(server).rate(film(0.1), GOAL) == JudgeAnswer(why="unsure")
 
 
-def test_progress_is_of_the_frame_that_was_shown() -> None:
+def test_vlm_progress_matches_the_shown_frames() -> None:
     frames = film(0.0, 0.3, 0.1, 0.9, 0.5, 0.7)
     with OpenAIServer(seeing) as server:
         ours = judge(server)
@@ -128,7 +128,7 @@ def test_progress_is_of_the_frame_that_was_shown() -> None:
         ("", "expected one line"),
     ],
 )
-def test_a_bad_answer_is_asked_again_with_what_is_wrong(bad: Any, says: str) -> None:
+def test_vlm_bad_answer_is_retried_with_the_error(bad: Any, says: str) -> None:
     frames = film(0.1, 0.2)
     with OpenAIServer([bad, bad, "ANSWER: 10, 20"]) as server:
         assert sorted(judge(server).progress(frames, GOAL).value) == [0.1, 0.2]
@@ -141,7 +141,7 @@ def test_a_bad_answer_is_asked_again_with_what_is_wrong(bad: Any, says: str) -> 
 
 
 @pytest.mark.parametrize("said", ["6", "0", "3.5", "-1", "three", "3 of 5", "", "true"])
-def test_a_rating_is_one_of_five(said: str) -> None:
+def test_vlm_rating_must_be_1_to_5(said: str) -> None:
     with pytest.raises(BadAnswer, match="from 1 to 5"):
         questions.parse_rating(f"ANSWER: {said}")
     for verdict in ("film 1", "12", "neither"):
@@ -149,7 +149,7 @@ def test_a_rating_is_one_of_five(said: str) -> None:
             questions.parse_verdict(f"ANSWER: {verdict}")
 
 
-def test_frames_are_spread_evenly_with_both_ends() -> None:
+def test_vlm_frames_are_evenly_spaced_with_both_ends() -> None:
     assert questions.evenly_spaced(51, 6).tolist() == [0, 10, 20, 30, 40, 50]
     assert questions.evenly_spaced(3, 8).tolist() == [0, 1, 2] and questions.evenly_spaced(
         1, 8
@@ -165,7 +165,7 @@ def test_frames_are_spread_evenly_with_both_ends() -> None:
 
 
 # What it costs.
-def test_a_budget_of_calls_holds_for_several_at_once() -> None:
+def test_call_budget_holds_for_concurrent_requests() -> None:
     """Slow answers, limits and broken ones among good ones: no request more than allowed."""
     odd = {3: {"status": 429}, 5: {"raw": b"<html>"}, 6: {"status": 503}}
     count = iter(range(1, 1000))
@@ -185,7 +185,7 @@ def test_a_budget_of_calls_holds_for_several_at_once() -> None:
     assert rated == [JudgeAnswer(0.5)] * 7  # what was answered is not lost
 
 
-def test_pictures_count_and_tokens_are_held_back_for_what_is_under_way() -> None:
+def test_token_budget_counts_images_and_pending_requests() -> None:
     """Of three at once that could take 2,000 tokens each, two fit at a time, and then no more."""
     under_way, most, lock, two = 0, 0, threading.Lock(), threading.Event()
 
@@ -215,7 +215,7 @@ def test_pictures_count_and_tokens_are_held_back_for_what_is_under_way() -> None
     assert budget.held_tokens == 0
 
 
-def test_what_a_picture_costs_is_learned_from_replies() -> None:
+def test_image_cost_is_estimated_from_replies() -> None:
     class Dear:
         model = "dear"
 
@@ -242,9 +242,7 @@ def test_what_a_picture_costs_is_learned_from_replies() -> None:
         (None, "cannot connect", 0),
     ],
 )
-def test_an_answer_that_was_not_heard_is_taken_to_have_cost_what_it_may(
-    entry: Any, says: str, cost: int
-) -> None:
+def test_lost_reply_counts_its_maximal_cost(entry: Any, says: str, cost: int) -> None:
     budget = Budget()
     with OpenAIServer([entry]) as server:
         e = endpoint(server, seconds=0.2 if "0" in says else 5.0, attempts=1)
@@ -256,7 +254,7 @@ def test_an_answer_that_was_not_heard_is_taken_to_have_cost_what_it_may(
     assert budget.used_tokens == cost and budget.held_tokens == 0 and budget.used_calls == 1
 
 
-def test_models_that_take_no_temperature_and_name_the_limit_otherwise() -> None:
+def test_models_without_temperature_or_with_other_limit_name() -> None:
     with OpenAIServer([{"status": 400}, "hello"]) as server:
         e = endpoint(server, limit="max_completion_tokens")
         with pytest.raises(ModelError, match="status 400: a model that takes no temperature, or"):
@@ -268,7 +266,7 @@ def test_models_that_take_no_temperature_and_name_the_limit_otherwise() -> None:
     assert "temperature" not in bare and "max_tokens" not in bare
 
 
-def test_what_is_left_of_rounding_holds_nobody_back() -> None:
+def test_budget_ignores_rounding_residue() -> None:
     """0.22 + 0.42 - 0.22 - 0.42 is more than nothing."""
     budget = Budget(money=0.65)
     for money in (0.22, 0.42):
@@ -282,7 +280,7 @@ def test_what_is_left_of_rounding_holds_nobody_back() -> None:
 
 
 # Several at once.
-def test_questions_are_made_as_they_are_needed_and_an_error_ends_them() -> None:
+def test_vlm_requests_are_lazy_and_stop_on_error() -> None:
     made = []
 
     def films():
@@ -327,7 +325,7 @@ def test_ctrl_c_does_not_wait_for_requests_under_way() -> None:
 
 
 # What is kept.
-def test_nothing_is_asked_twice_and_a_cassette_has_it_all(tmp_path: Path) -> None:
+def test_vlm_answers_are_cached_and_recorded(tmp_path: Path) -> None:
     one, two = film(0.1, 0.2), film(0.1, 0.7)
     cache, tape = Cache(tmp_path / "answers"), tmp_path / "tape.jsonl"
     with OpenAIServer(seeing) as server:
@@ -367,7 +365,7 @@ def options(server: OpenAIServer) -> list[str]:
     return ["--model.base-url", server.url, "--model.key-variable", "ROBO_TEST_KEY"]
 
 
-def test_who_is_killed_between_two_answers_asks_nothing_twice(tmp_path: Path) -> None:
+def test_killed_labelling_repeats_no_request(tmp_path: Path) -> None:
     store = store_of(tmp_path / "labels", 6)
     hang = threading.Event()
 
@@ -412,7 +410,7 @@ def everything_under(folder: Path) -> str:
     return "".join(p.read_bytes().decode("latin-1") for p in folder.rglob("*") if p.is_file())
 
 
-def test_a_model_labels_and_the_key_is_nowhere(
+def test_vlm_labelling_never_stores_the_api_key(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """With a server that quotes the key, in an error and in an answer's place."""
@@ -460,7 +458,7 @@ def meter(server: RobometerServer, budget: Budget | None = None, **options: Any)
     return Robometer(e, budget or Budget(), **options)
 
 
-def test_an_answer_that_says_nothing_is_not_kept(tmp_path: Path) -> None:
+def test_empty_robometer_answer_is_not_cached(tmp_path: Path) -> None:
     frames, cache = film(0.2), Cache(tmp_path / "answers")
     with RobometerServer(script=[{}, None]) as server:
         asked_ = meter(server, cache=cache)
@@ -470,7 +468,7 @@ def test_an_answer_that_says_nothing_is_not_kept(tmp_path: Path) -> None:
         assert (asked_.progress(frames, GOAL).value == said).all() and len(server.asked) == 2
 
 
-def test_robometer_labels_and_is_called_by_its_models_name(
+def test_robometer_labels_are_named_after_its_model(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = store_of(tmp_path / "labels", 4)
@@ -484,7 +482,7 @@ def test_robometer_labels_and_is_called_by_its_models_name(
         assert answers[0].said == ("first" if lights[0] > lights[1] else "second")
 
 
-def test_robometer_says_progress_success_and_preference(tmp_path: Path) -> None:
+def test_robometer_gives_progress_success_and_preference(tmp_path: Path) -> None:
     frames = film(0.0, 0.5, 0.97)
     with RobometerServer() as server:
         cache = Cache(tmp_path / "answers")
@@ -523,14 +521,16 @@ def test_robometer_says_progress_success_and_preference(tmp_path: Path) -> None:
         ([{"outputs_progress": {"progress_pred": [["a", 0.2, 0.3]]}}], "3 numbers", 1),
     ],
 )
-def test_what_robometer_does_not_say_is_one_line(script: list[Any], says: str, asked_: int) -> None:
+def test_incomplete_robometer_reply_is_a_one_line_error(
+    script: list[Any], says: str, asked_: int
+) -> None:
     with RobometerServer(script) as server:
         with pytest.raises(ModelError, match=says):
             meter(server).progress(film(0.1, 0.2, 0.3), GOAL)
         assert len(server.asked) == asked_
 
 
-def test_robometer_is_limited_slow_or_not_there() -> None:
+def test_robometer_handles_limits_delays_and_absence() -> None:
     with RobometerServer([503]) as server:
         server.headers = {"Retry-After": "0"}
         budget = Budget(calls=2)
@@ -549,7 +549,7 @@ def test_robometer_is_limited_slow_or_not_there() -> None:
 
 
 @pytest.mark.parametrize("address", ["http://u:{}@h:1", "http://{}@h/v1", "http://h/v1?key={}"])
-def test_an_address_with_a_secret_is_refused_and_not_shown(
+def test_url_with_a_secret_is_refused_and_not_shown(
     address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cv2.imwrite(str(tmp_path / "0.png"), film(0.2)[0])
@@ -562,7 +562,9 @@ def test_an_address_with_a_secret_is_refused_and_not_shown(
 
 
 # On the command line.
-def test_films_are_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reward_score_scores_videos_with_a_vlm(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     light = [0.0, 0.2, 0.5, 0.4, 0.9]
     (tmp_path / "images").mkdir()
     for number, frame in enumerate(film(*light, side=32)):
@@ -593,7 +595,7 @@ def test_films_are_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert "robometer:light/Meter-1" in out and "   4 +0.8" in out and "#####" in out
 
 
-def test_mistakes_about_models_are_one_line(
+def test_vlm_option_errors_are_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cv2.imwrite(str(tmp_path / "0.png"), film(0.2)[0])

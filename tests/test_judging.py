@@ -80,7 +80,7 @@ def seen():
 
 # Episodes and what they were paid.
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(0, 3))
-def test_a_way_back_is_the_way_forth_turned_round(length, start) -> None:
+def test_reversed_episodes_mirror_the_forward_ones(length, start) -> None:
     length = np.array(length)
     way = forward(np.arange(len(length)), length, start)
     turned = reversed_steps(way)
@@ -93,7 +93,7 @@ def test_a_way_back_is_the_way_forth_turned_round(length, start) -> None:
     assert (way.valid.sum(axis=0) == length).all()
 
 
-def test_episodes_are_of_who_is_said_to_act(seen) -> None:
+def test_archive_episodes_are_labelled_by_actor(seen) -> None:
     assert set(seen.who) > {EXPERT, SHORT, *FREE} and seen.of((EXPERT,)).size
     assert seen.met[seen.of((EXPERT,))].all() and seen.valid.all()
     result = episode_outcomes(seen)
@@ -107,7 +107,7 @@ def test_episodes_are_of_who_is_said_to_act(seen) -> None:
     with_state.close()
 
 
-def test_an_episode_that_ends_early_is_valid_so_far() -> None:
+def test_early_episode_end_masks_later_steps() -> None:
     hopper = collect_coverage(sims.make_task("hopper"), 16)
     assert set(hopper.who) == set(FREE)
     over = hopper.terminated.any(axis=0)
@@ -123,7 +123,7 @@ def test_an_episode_that_ends_early_is_valid_so_far() -> None:
     assert found["task"]["starc"]["task"] == pytest.approx([0.0, 0.0, 0.0], abs=1e-6)
 
 
-def test_a_program_is_paid_for_the_steps_that_were_made(seen) -> None:
+def test_program_reward_is_scored_on_executed_steps(seen) -> None:
     model = ProgramReward(load(NEARER, CARD))
     tip, cube = seen.signals["tip"], seen.signals["red_cube_pos"]
 
@@ -138,7 +138,7 @@ def test_a_program_is_paid_for_the_steps_that_were_made(seen) -> None:
     np.testing.assert_allclose(turned, expected, atol=1e-6)
 
 
-def test_frames_are_those_of_the_states_forth_and_back(seen) -> None:
+def test_archive_frames_match_states_in_both_directions(seen) -> None:
     model = GoalImage(Rows(), np.abs(unit(2, 3)))  # no score below 0, where all are paid alike
     few = forward(np.array([0, 5, 9]), np.array([4, 2, 3]))
     env = BatchEnv(REACH, 1)
@@ -165,7 +165,7 @@ def figures(seen, name: str, pay, **more):
     )
 
 
-def test_the_truth_is_perfect_and_a_clock_is_found_out(seen) -> None:
+def test_reward_report_ranks_truth_first_and_detects_a_clock(seen) -> None:
     _, _, truth = figures(seen, "sparse", by_entry(sparse))
     assert truth["auc all"][0] == truth["average precision all"] == 1.0
     assert truth["threshold"]["false positives"]["share"] == 0.0
@@ -178,7 +178,7 @@ def test_the_truth_is_perfect_and_a_clock_is_found_out(seen) -> None:
     assert own["order"] > 0.6 and own["nearness"] > 0.95 and own["auc free"][1] > 0.99
 
 
-def test_distances_tell_shaping_from_another_wish(seen) -> None:
+def test_starc_separates_shaping_from_another_goal(seen) -> None:
     program = ProgramReward(load(NEARER, CARD))
     gap = 0.97
     judged = [
@@ -202,7 +202,7 @@ def far(cover):
 
 
 # Words.
-def test_other_words_and_the_contrary() -> None:
+def test_language_tests_use_paraphrases_and_opposites() -> None:
     goal = read_goal(REACH, "left_of_blue_ball")
     turned = opposite_goal(goal, REACH)
     assert turned.key == "right_of_blue_ball"
@@ -211,13 +211,13 @@ def test_other_words_and_the_contrary() -> None:
     assert all(read_goal(REACH, text).key == goal.key for text in said if "please" in text)
 
 
-def test_ends_of_what_is_wanted_in_turn_are_paid_as_its_last_part_is() -> None:
+def test_sequence_ends_are_rewarded_as_the_last_part() -> None:
     pos = np.array([[[0.0, 0.0]], [[-0.8, 0.0]]])  # at the second thing, after one step
     end = Segment({"pos": pos}, None, np.zeros((1, 1, 2)), np.ones((1, 1), bool))
     assert _rewards_at_ends(InTurn(), end) == pytest.approx([1.8])
 
 
-def test_a_program_is_paid_by_its_own_sentence() -> None:
+def test_program_reward_identifies_its_own_sentence() -> None:
     push = sims.make_task("push")
     goal = read_goal(push, next(iter(push.goals())))
     env = BatchEnv(push, 1)
@@ -241,7 +241,7 @@ def upwards(obs: np.ndarray) -> np.ndarray:
     return np.tile(np.float32([0.0, 0.0, 1.0]), (len(obs), 1))
 
 
-def test_what_pays_more_and_succeeds_less_raises_the_alarm() -> None:
+def test_more_reward_with_less_success_flags_overoptimisation() -> None:
     env = BatchEnv(REACH, 24)
     judge = OveroptimizationMonitor(env, ProgramReward(load(HEIGHT, CARD)))
     good = judge(to_the_cube(env))
@@ -266,7 +266,7 @@ def test_what_pays_more_and_succeeds_less_raises_the_alarm() -> None:
     env.close()
 
 
-def test_seeing_what_is_paid_changes_nothing(tmp_path: Path) -> None:
+def test_proxy_evaluation_does_not_change_training(tmp_path: Path) -> None:
     learned = []
     for count in (0, 2):
         run = RunDir.create(tmp_path / str(count), CONFIG)
@@ -280,7 +280,7 @@ def test_seeing_what_is_paid_changes_nothing(tmp_path: Path) -> None:
     assert_same(*learned)
 
 
-def test_frames_of_few_rows_are_drawn_for_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_evaluation_renders_few_envs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overoptimization, "FRAMES", 250)
     env = BatchEnv(REACH, 8)
     judge = OveroptimizationMonitor(env, GoalImage(Rows(), unit(2, 3)))
@@ -297,7 +297,7 @@ def test_frames_of_few_rows_are_drawn_for_a_look(monkeypatch: pytest.MonkeyPatch
     env.close()
 
 
-def test_training_ends_where_it_is_asked_to(tmp_path: Path) -> None:
+def test_stop_overoptimised_ends_training(tmp_path: Path) -> None:
     class Turning(Judge):
         def __call__(self, act):
             found = super().__call__(act)
@@ -333,7 +333,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, short_video: None) -> Path:
     return train(config).run.path
 
 
-def test_a_runs_reward_is_judged_and_kept(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reward_report_of_a_run_is_stored(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     looked = RunDir.open(run).looks.read()
     assert np.isfinite(looked["proxy"]).all() and not looked["overoptimised"].any()
     few = ["--episodes", "16", "--bootstrap-samples", "16", "--no-words", "--json"]
@@ -357,7 +357,7 @@ def test_a_runs_reward_is_judged_and_kept(run: Path, capsys: pytest.CaptureFixtu
     write_report(RunDir.open(run))  # as often as one likes
 
 
-def test_a_page_is_written_for_people(run: Path, tmp_path: Path) -> None:
+def test_reward_report_page_is_complete(run: Path, tmp_path: Path) -> None:
     told = RunDir.open(run).result
     copy = RunDir(Path(shutil.copytree(run, tmp_path / "run")))
     formula = fill(parse("then(touch(gripper, red_cube), touch(gripper, blue_ball))"), CARD)
@@ -379,14 +379,14 @@ def test_a_page_is_written_for_people(run: Path, tmp_path: Path) -> None:
         (["task", "--out", "x.csv"], ".json file"),
     ],
 )
-def test_what_cannot_be_judged_is_one_line(arguments, said, capsys) -> None:
+def test_reward_report_errors_are_one_line(arguments, said, capsys) -> None:
     assert main(["reward", "report", *arguments]) == 1
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1 and any(part in lines[0] for part in said.split("|"))
 
 
 @pytest.mark.slow
-def test_what_is_seen_is_judged_beside_what_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+def test_reward_report_compares_frame_and_state_rewards(capsys: pytest.CaptureFixture[str]) -> None:
     asked = [
         "clip",
         "constant",
@@ -406,7 +406,7 @@ def test_what_is_seen_is_judged_beside_what_is_not(capsys: pytest.CaptureFixture
     assert seen["language"]["accuracy"] > 0.8 and seen["auc all"][0] > 0.9
 
 
-def test_tables_are_short() -> None:
+def test_reward_tables_use_short_numbers() -> None:
     assert (
         short_name("success:a/b/c.safetensors") == "success:c.safetensors"
         and short_name("clip") == "clip"
@@ -417,7 +417,7 @@ def test_tables_are_short() -> None:
     assert overoptimised(looks) == [9]
 
 
-def test_epic_imagines_what_a_program_would_pay_elsewhere(seen) -> None:
+def test_epic_evaluates_programs_on_counterfactual_states(seen) -> None:
     """Of ``|prev - cube'| - |tip' - cube'|`` the mean over imagined successors is that of the first
     term from each state, but for a constant."""
     left = state_value(ProgramReward(load(NEARER, CARD)))(seen)
@@ -429,6 +429,6 @@ def test_epic_imagines_what_a_program_would_pay_elsewhere(seen) -> None:
     assert state_value(ProgramReward(load(HEIGHT, CARD))) is None
 
 
-def test_figures_are_said_in_words_on_a_line() -> None:
+def test_figures_text_is_one_line() -> None:
     found = {"cells": 12, "auc": 0.98123456, "none": None, "asked": {"first": 3}, "said": ["a"]}
     assert figures_text(found) == "cells: 12; auc: 0.9812; none: -; asked: first 3; said: a"

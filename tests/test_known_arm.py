@@ -34,7 +34,7 @@ def drawn(env: RandomizedEnv, name: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("width", [0.0, 0.7])
-def test_what_is_told_is_the_same_in_every_row_and_the_rest_is_drawn(width: float) -> None:
+def test_known_arm_parameters_are_equal_in_every_env(width: float) -> None:
     rows = KNOWN.randomization(TASK, width)
     env = RandomizedEnv(TASK, 64, randomize=rows, seed=1)
     env.width = 0.0  # as training begins
@@ -53,7 +53,7 @@ def test_what_is_told_is_the_same_in_every_row_and_the_rest_is_drawn(width: floa
     assert (met.noise > 0) == (width > 0) and met.latency == pytest.approx(0.06)
 
 
-def test_nothing_told_is_nothing() -> None:
+def test_no_known_arm_parameters_by_default() -> None:
     assert (
         ArmConditions.known_in({"randomize": dataclasses.asdict(Randomize(width=0.7))}, TASK)
         == PLAIN
@@ -63,7 +63,7 @@ def test_nothing_told_is_nothing() -> None:
     assert ArmConditions.known_in({"randomize": dataclasses.asdict(stiffer)}, TASK) == PLAIN
 
 
-def test_what_cannot_be_told_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_known_parameters_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     unknown = dataclasses.replace(robots.ROBOTS["so101"], softest=0.0)
     monkeypatch.setitem(robots.ROBOTS, "so101", unknown)
     for ask in (
@@ -76,7 +76,7 @@ def test_what_cannot_be_told_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> N
         ArmConditions(offset=(0.05, 0.0, 0.0)).randomization(TASK)
 
 
-def test_a_simulated_arm_of_soft_servos_hangs_as_rows_of_them_do() -> None:
+def test_soft_simulated_arm_sags_like_training_envs() -> None:
     """Where nothing is commanded: the driver's physics beside the batch's."""
     rest = []
     for told in (PLAIN, ArmConditions(stiffness=12.0)):
@@ -114,7 +114,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     return train(config)
 
 
-def test_what_is_judged_is_the_known_arm_and_what_is_deployed_knows_it(run, capsys) -> None:
+def test_known_arm_is_evaluated_and_recorded_in_the_bundle(run, capsys) -> None:
     assert run.evaluation is not None and run.evaluation.arm == SAID
     assert run.evaluation.floors is not None and f"with {SAID}" in run.evaluation.line()
     assert run.bundle is not None and run.run.looks.read()
@@ -130,7 +130,7 @@ def test_what_is_judged_is_the_known_arm_and_what_is_deployed_knows_it(run, caps
     assert "servos of 5 N m/rad" in said(*told).split("beyond that:")[1]
 
 
-def test_a_policy_is_judged_on_the_arm_that_is_asked_for(run, capsys) -> None:
+def test_evaluate_overrides_known_arm_parameters(run, capsys) -> None:
     def arm(*more: str) -> str:
         asked = ("evaluate", str(run.run.path), "--episodes", "4", "--json", *more)
         assert main([*asked]) == 0
@@ -150,7 +150,7 @@ def test_a_policy_is_judged_on_the_arm_that_is_asked_for(run, capsys) -> None:
         (("reach", "--stiffness", "-1"), "stiffness must be at least 0, got -1"),
     ],
 )
-def test_what_cannot_be_told_of_an_arm_is_one_line(args, said, capsys, tmp_path: Path) -> None:
+def test_known_arm_errors_are_one_line(args, said, capsys, tmp_path: Path) -> None:
     assert main(["train", *args, "--reward", "task", "--runs", str(tmp_path)]) == 1
     error = " ".join(capsys.readouterr().err.split())
     assert said in error and not [*tmp_path.iterdir()]

@@ -73,7 +73,7 @@ def read(port: sdk.PortHandler, servo: int, name: str) -> int:
     return int.from_bytes(bytes(data), "little")
 
 
-def test_packets_are_as_the_maker_prints_them() -> None:
+def test_dynamixel_packets_match_the_manual() -> None:
     for line in PRINTED.strip().splitlines():
         whole = bytes.fromhex(line)
         assert packet(whole[4], whole[7:-2]) == whole, line
@@ -82,7 +82,7 @@ def test_packets_are_as_the_maker_prints_them() -> None:
     assert crc(fast[:-2]).to_bytes(2, "little") == fast[-2:]
 
 
-def test_sums_and_stuffing_are_the_clients() -> None:
+def test_dynamixel_checksum_and_stuffing_match_the_sdk() -> None:
     rng = np.random.default_rng(0)
     for _ in range(300):
         # Bytes of headers, so that they come up by chance too.
@@ -96,7 +96,7 @@ def test_sums_and_stuffing_are_the_clients() -> None:
         assert other[4] == 10 and crc(other[:-2]).to_bytes(2, "little") == other[-2:]
 
 
-def test_the_client_loses_a_byte_behind_a_stuffed_one_where_ours_does_not() -> None:
+def test_our_packets_avoid_the_sdk_stuffing_bug() -> None:
     """The defect that the driver's packets cure: it looks at bytes that it has moved already."""
     body = bytes.fromhex("55 00 FF FF FD 07 FF FD FD 01")
     lost = bytes(BUS.removeStuffing(list(packet(1, body))))[7 : 7 + len(body)]
@@ -104,7 +104,7 @@ def test_the_client_loses_a_byte_behind_a_stuffed_one_where_ours_does_not() -> N
     assert bytes(DynamixelPackets().removeStuffing(list(packet(1, body))))[7:-2] == body
 
 
-def test_a_profile_ends_at_its_goal() -> None:
+def test_motion_profile_ends_at_its_goal() -> None:
     """However it is limited; without a limit of acceleration it once divided nothing by nothing."""
     for top, push in ((400.0, 0.0), (0.0, 2000.0), (400.0, 2000.0), (0.0, 0.0)):
         setpoint, speed, fastest = 0.0, 0.0, 0.0
@@ -115,9 +115,7 @@ def test_a_profile_ends_at_its_goal() -> None:
         assert fastest <= (top or np.inf) + 1e-9
 
 
-def test_the_makers_client_finds_reads_and_writes_the_servos(
-    arm: Arm, port: sdk.PortHandler
-) -> None:
+def test_vendor_sdk_finds_reads_and_writes_servos(arm: Arm, port: sdk.PortHandler) -> None:
     models = [BUS.ping(port, servo) for servo in range(1, 7)]
     assert models == [(n, sdk.COMM_SUCCESS, 0) for n in (1060, 1060, 1200, 1200, 1200, 1200)]
     found, result = BUS.broadcastPing(port)
@@ -134,7 +132,7 @@ def test_the_makers_client_finds_reads_and_writes_the_servos(
         assert group.getData(2, address("present_position"), 4) == round(count)
 
 
-def test_registers_are_written_as_their_kind_allows(arm: Arm, port: sdk.PortHandler) -> None:
+def test_register_access_rules_are_enforced(arm: Arm, port: sdk.PortHandler) -> None:
     assert write(port, 1, "homing_offset", -5) == 0
     assert write(port, 1, "torque_enable", 1) == 0
     assert write(port, 1, "homing_offset", 7) == NO_ACCESS  # EEPROM, and it is stiff
@@ -151,7 +149,7 @@ def test_registers_are_written_as_their_kind_allows(arm: Arm, port: sdk.PortHand
     assert read(port, 1, "goal_position") == read(port, 1, "torque_enable") == 0
 
 
-def test_a_registered_write_waits_for_the_action(arm: Arm, port: sdk.PortHandler) -> None:
+def test_registered_write_waits_for_the_action_packet(arm: Arm, port: sdk.PortHandler) -> None:
     goal = address("goal_position")
     assert BUS.regWriteTxRx(port, 3, goal, 4, list((2200).to_bytes(4, "little"))) == (0, 0)
     assert read(port, 3, "goal_position") == 0 and read(port, 3, "pending") == 1
@@ -159,7 +157,7 @@ def test_a_registered_write_waits_for_the_action(arm: Arm, port: sdk.PortHandler
     assert read(port, 3, "goal_position") == 2200 and read(port, 3, "pending") == 0
 
 
-def test_who_is_told_to_answers_less(arm: Arm, port: sdk.PortHandler) -> None:
+def test_status_return_level_limits_replies(arm: Arm, port: sdk.PortHandler) -> None:
     BUS.write1ByteTxOnly(port, 4, address("status_level"), 0)
     port.setPacketTimeout = lambda n: port.setPacketTimeoutMillis(50.0)
     assert BUS.ping(port, 4)[1] == sdk.COMM_SUCCESS
@@ -173,7 +171,7 @@ def stiffen(arm: Arm, port: sdk.PortHandler) -> None:
         assert write(port, servo, "torque_enable", 1) == 0
 
 
-def test_the_profile_keeps_to_the_registers_speed(arm: Arm, port: sdk.PortHandler) -> None:
+def test_motion_profile_respects_profile_velocity(arm: Arm, port: sdk.PortHandler) -> None:
     stiffen(arm, port)
     write(port, 1, "profile_velocity", 40)
     start, way = arm.truth()[0], []
@@ -185,7 +183,7 @@ def test_the_profile_keeps_to_the_registers_speed(arm: Arm, port: sdk.PortHandle
     assert way[-1] == pytest.approx(600 * UNIT, abs=0.02)
 
 
-def test_silence_stops_a_servo_that_watches_the_bus(arm: Arm, port: sdk.PortHandler) -> None:
+def test_bus_watchdog_stops_the_servo(arm: Arm, port: sdk.PortHandler) -> None:
     stiffen(arm, port)
     write(port, 1, "profile_velocity", 40)
     write(port, 1, "bus_watchdog", 5)
@@ -208,9 +206,7 @@ def test_silence_stops_a_servo_that_watches_the_bus(arm: Arm, port: sdk.PortHand
     assert arm.truth()[0] == pytest.approx(stopped[0] - 300 * UNIT, abs=0.02)
 
 
-def test_pushing_for_too_long_takes_the_torque_until_a_reboot(
-    arm: Arm, port: sdk.PortHandler
-) -> None:
+def test_overload_turns_torque_off_until_reboot(arm: Arm, port: sdk.PortHandler) -> None:
     stiffen(arm, port)
     arm.emulator.block(2)
     write(port, 3, "goal_position", read(port, 3, "present_position") + 300)
@@ -227,7 +223,7 @@ def test_pushing_for_too_long_takes_the_torque_until_a_reboot(
     assert BUS.ping(port, 3)[2] == 0 and write(port, 3, "torque_enable", 1) == 0
 
 
-def test_the_device_end_finds_its_way_through_garbage(arm: Arm, port: sdk.PortHandler) -> None:
+def test_emulated_bus_resynchronises_after_garbage(arm: Arm, port: sdk.PortHandler) -> None:
     rng = np.random.default_rng(0)
     ping = packet(1, b"\1")
     for _ in range(200):
@@ -239,9 +235,7 @@ def test_the_device_end_finds_its_way_through_garbage(arm: Arm, port: sdk.PortHa
     assert BUS.ping(port, 2)[1] == sdk.COMM_SUCCESS
 
 
-def test_the_client_takes_a_checksum_for_data_where_ours_does_not(
-    arm: Arm, port: sdk.PortHandler
-) -> None:
+def test_our_client_rejects_short_replies_unlike_the_sdk(arm: Arm, port: sdk.PortHandler) -> None:
     """A read that is refused has no data; two bytes of it are then the reply's own checksum."""
     data, result, error = BUS.readTxRx(port, 1, 300, 2)
     assert result == sdk.COMM_SUCCESS and len(data) == 2 and error == NO_ACCESS

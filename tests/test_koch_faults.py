@@ -40,7 +40,7 @@ def arm() -> Iterator[Arm]:
 
 # Trouble on the wire.
 @pytest.mark.fault(2)
-def test_silence_is_a_latched_fault(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
+def test_koch_silence_is_a_latched_fault(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
     ride = Ride(arm, bundle, lambda: arm.emulator.wire("drop", count=5, device=1))
     assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.COMM_TIMEOUT)
     assert ride.result.retries == 4 and all(ride.result.acks.values()) and not any(torque(arm))
@@ -49,7 +49,7 @@ def test_silence_is_a_latched_fault(arm: Arm, bundle: PolicyBundle, took: Took) 
 
 
 @pytest.mark.fault(7)
-def test_a_pulled_cable_is_a_fault_and_the_servos_stop_the_arm(arm: Arm) -> None:
+def test_koch_pulled_cable_is_a_fault_and_servos_stop(arm: Arm) -> None:
     driver = arm.up().driver
     driver.read()
     arm.emulator.unplug()
@@ -63,7 +63,7 @@ def test_a_pulled_cable_is_a_fault_and_the_servos_stop_the_arm(arm: Arm) -> None
 
 
 @pytest.mark.fault(3, 5, 6)
-def test_stuffed_replies_are_measurements_and_garbage_is_none(arm: Arm) -> None:
+def test_koch_stuffed_replies_are_read_and_garbage_is_not(arm: Arm) -> None:
     driver = arm.up().driver
     for goal in (0x00FDFFFF, 0x07FDFFFF):  # registers that look like a header on the wire
         for servo in range(6):
@@ -81,7 +81,7 @@ def test_stuffed_replies_are_measurements_and_garbage_is_none(arm: Arm) -> None:
 
 # Silence.
 @pytest.mark.fault(64)
-def test_servos_that_hear_nothing_stop_where_they_are(arm: Arm, took: Took) -> None:
+def test_koch_servos_stop_without_commands(arm: Arm, took: Took) -> None:
     driver = arm.up().driver
     start = driver.read()
     driver.send(
@@ -106,7 +106,7 @@ def test_servos_that_hear_nothing_stop_where_they_are(arm: Arm, took: Took) -> N
 
 @pytest.mark.slow
 @pytest.mark.fault(64)
-def test_an_arm_whose_bridge_was_killed_stops_by_itself(took: Took) -> None:
+def test_koch_arm_stops_after_its_bridge_is_killed(took: Took) -> None:
     task = sims.make_task("reach", robot="koch")
     with emulators.make("koch", task).start() as emulator:
         code = (
@@ -138,7 +138,7 @@ def test_an_arm_whose_bridge_was_killed_stops_by_itself(took: Took) -> None:
 
 # Trouble in the servos.
 @pytest.mark.fault(13, 63)
-def test_a_servo_that_shuts_down_stops_the_arm_and_is_rebooted_by_a_person(
+def test_koch_servo_shutdown_stops_until_operator_reboot(
     arm: Arm, bundle: PolicyBundle, took: Took
 ) -> None:
     ride = Ride(arm, bundle, lambda: arm.emulator.breakdown(3, "overload"))
@@ -166,7 +166,7 @@ def test_a_servo_that_shuts_down_stops_the_arm_and_is_rebooted_by_a_person(
         ("encoder", Fault.ENCODER),
     ],
 )
-def test_a_hardware_error_is_read_with_its_cause(arm: Arm, kind: str, fault: Fault) -> None:
+def test_koch_hardware_error_gives_its_cause(arm: Arm, kind: str, fault: Fault) -> None:
     driver = arm.up().driver
     arm.emulator.breakdown(2, kind)
     arm.wait(0.01)
@@ -183,9 +183,7 @@ def test_a_hardware_error_is_read_with_its_cause(arm: Arm, kind: str, fault: Fau
 
 
 @pytest.mark.fault(43)
-def test_a_servo_that_restarts_is_seen_though_it_reports_nothing(
-    arm: Arm, bundle: PolicyBundle, took: Took
-) -> None:
+def test_koch_servo_restart_is_detected(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
     def blink() -> None:
         arm.emulator.reboot(1)
         arm.emulator.bus.servos[1].silent = 0.0  # too short to miss a reply
@@ -198,7 +196,7 @@ def test_a_servo_that_restarts_is_seen_though_it_reports_nothing(
 
 @pytest.mark.slow
 @pytest.mark.fault(16)
-def test_a_blocked_joint_is_eased_before_its_servo_gives_up(
+def test_koch_blocked_joint_is_eased_before_overload(
     arm: Arm, bundle: PolicyBundle, took: Took
 ) -> None:
     ride = Ride(arm, bundle, lambda: arm.emulator.block(0), steps=120)
@@ -209,7 +207,7 @@ def test_a_blocked_joint_is_eased_before_its_servo_gives_up(
 
 
 # Which turn it is, and the wrong arm.
-def test_the_turn_that_a_servo_woke_in_does_not_matter() -> None:
+def test_koch_multi_turn_offset_is_handled() -> None:
     behind = 0
     for seed in range(4):
         with koch(seed=seed) as arm:
@@ -245,7 +243,7 @@ def test_the_turn_that_a_servo_woke_in_does_not_matter() -> None:
         (("drive_mode", 4, 8), r"servo 4 .* is in drive mode 8, expected 0 or 1"),
     ],
 )
-def test_other_motors_are_refused(change: tuple[str, int, int], words: str) -> None:
+def test_koch_other_motor_models_are_refused(change: tuple[str, int, int], words: str) -> None:
     name, servo, value = change
     with koch() as arm:
         arm.emulator.register(servo - 1, name, value)
@@ -257,7 +255,7 @@ def test_other_motors_are_refused(change: tuple[str, int, int], words: str) -> N
 
 
 @pytest.mark.fault(10)
-def test_who_does_not_answer_is_looked_for_elsewhere() -> None:
+def test_koch_missing_servo_is_searched_at_other_settings() -> None:
     with koch() as arm:
         arm.emulator.register(5, "id", 9)
         arm.emulator.register(2, "baud", 1)  # as bought
@@ -270,7 +268,7 @@ def test_who_does_not_answer_is_looked_for_elsewhere() -> None:
         )
 
 
-def test_a_servo_mounted_the_other_way_round_counts_back_by_itself(arm: Arm) -> None:
+def test_koch_reversed_servo_uses_drive_mode(arm: Arm) -> None:
     servo = arm.emulator.bus.servos[1]
     middle = arm.emulator.physics.robot.joint_range[1].mean()
     reads = servo.count(middle)
@@ -283,6 +281,6 @@ def test_a_servo_mounted_the_other_way_round_counts_back_by_itself(arm: Arm) -> 
 
 
 @pytest.mark.parametrize("watchdog", [0.0, 0.001, 2.6, np.nan])
-def test_a_watchdog_that_a_servo_cannot_have_is_refused(watchdog: float) -> None:
+def test_koch_invalid_watchdog_is_refused(watchdog: float) -> None:
     with pytest.raises(ValueError, match=r"watchdog must be from 0.02 to 2.54 s, got"):
         KochDriver("/dev/null", watchdog=watchdog)

@@ -23,7 +23,7 @@ def _arm(delay: float, latency: float) -> tuple[DelayedDriver, SimDriver, Virtua
     return late, inner, clock
 
 
-def test_measurements_are_as_old_as_asked_for() -> None:
+def test_latency_driver_delays_measurements() -> None:
     late, _, clock = _arm(0.0, 0.02)
     ages = []
     for _ in range(6):
@@ -32,7 +32,7 @@ def test_measurements_are_as_old_as_asked_for() -> None:
     assert ages == pytest.approx([0.0, 0.01, 0.02, 0.02, 0.02, 0.02])
 
 
-def test_a_device_that_nobody_asks_goes_on_measuring() -> None:
+def test_latency_driver_age_is_bounded_without_reads() -> None:
     """What a loop that brakes without asking gets next is no older than ever."""
     late, _, clock = _arm(0.0, 0.02)
     for _ in range(6):
@@ -45,7 +45,7 @@ def test_a_device_that_nobody_asks_goes_on_measuring() -> None:
     assert clock.now_ns() * 1e-9 - late.read().t_host == pytest.approx(0.02)
 
 
-def test_a_target_takes_effect_after_the_delay_and_none_is_left_out() -> None:
+def test_latency_driver_delays_every_target() -> None:
     late, inner, clock = _arm(0.02, 0.0)
     home = late.read().qpos
     seen = []
@@ -57,7 +57,7 @@ def test_a_target_takes_effect_after_the_delay_and_none_is_left_out() -> None:
     assert seen == pytest.approx([0.0, 0.0, 0.0, 0.01, 0.02, 0.03], abs=1e-9)
 
 
-def test_a_stop_is_not_late_and_nothing_comes_after_it() -> None:
+def test_latency_driver_stops_at_once_and_drops_targets() -> None:
     late, _inner, clock = _arm(0.02, 0.0)
     home = late.read().qpos
     late.send(Target(home + 0.2, 0.0))
@@ -68,7 +68,7 @@ def test_a_stop_is_not_late_and_nothing_comes_after_it() -> None:
     assert np.abs(late.read().qpos - home).max() < 0.05
 
 
-def test_stepped_time_passes_there_first_and_waits_for_news_of_then() -> None:
+def test_latency_driver_advances_stepped_time_first() -> None:
     asked, told = [], iter([0.0, 0.0, 7.0])
 
     def until(t: int) -> float:

@@ -142,7 +142,7 @@ SEEN = [
 
 
 @pytest.mark.parametrize("name", SEEN)
-def test_off_policy_learners_see_what_the_task_is_about_before_it_happens(name):
+def test_off_policy_obs_scale_covers_expert_states(name):
     """The scale they begin with tells an expert's states apart, which random play never meets."""
     wide = sims.make(name, 64)
     learner = make_learner(SACConfig(num_envs=64, net=(8,), buffer_size=64), wide)
@@ -165,7 +165,7 @@ def test_off_policy_learners_see_what_the_task_is_about_before_it_happens(name):
     ("config", "env_steps"),
     [(PPO_SMALL, 400), (replace(PPO_SMALL, obs_still=0.05), 400), (SACConfig(**SMALL, **OFF), 160)],
 )
-def test_what_never_moved_and_is_seen_off_by_millimetres_is_no_other_world(config, env_steps):
+def test_obs_scale_of_constant_columns_has_a_minimum(config, env_steps):
     """A column that has not moved is scaled by its floor, any other by its own deviation, which is
     above the share ``still`` of the floor. So an error is bounded whatever else was measured."""
     task, nothing = sims.make_task("reach", robot="so101"), dict.fromkeys(SENSED, 0.0)
@@ -187,7 +187,7 @@ def test_what_never_moved_and_is_seen_off_by_millimetres_is_no_other_world(confi
     assert (scaled <= off / (scale.still * floor) + 1e-5).all()
 
 
-def test_what_moved_by_a_millimetre_may_be_seen_and_what_did_not_is_no_other_world():
+def test_obs_scale_of_hardly_moving_columns_has_a_minimum():
     seen = np.random.default_rng(0).normal(0.0, [1e-5, 1e-3, 0.1], (1_000, 3))
     for still, least in ((1.0, [0.02, 0.02, 0.1]), (0.04, [0.02, 1e-3, 0.1])):
         scale = ObsNormaliser(3, 0.02, still)
@@ -195,7 +195,7 @@ def test_what_moved_by_a_millimetre_may_be_seen_and_what_did_not_is_no_other_wor
         np.testing.assert_allclose(1.0 / scale.scale, least, rtol=0.1)
 
 
-def test_an_account_has_a_scale_of_its_own():
+def test_goal_progress_columns_have_their_own_scale():
     inner = sims.make_task("reach", robot="so101")
     said = parse("then(touch(gripper, red_cube), touch(gripper, blue_ball))")
     sim = sims.BatchEnv(GoalTask(inner=with_formula_goal(inner, said)), 2)
@@ -204,7 +204,7 @@ def test_an_account_has_a_scale_of_its_own():
     assert [*least.values()].count(0.0) > 0 and 0.05 in least.values()
 
 
-def test_no_two_states_look_the_same_however_far_they_are():
+def test_obs_squashing_is_strictly_monotonic():
     scale = ObsNormaliser(1)
     scale.update(np.random.default_rng(0).normal(size=(100, 1)))
     far = torch.linspace(-2_000, 2_000, 4001)[:, None]
@@ -214,7 +214,7 @@ def test_no_two_states_look_the_same_however_far_they_are():
     np.testing.assert_allclose(scale(close), (close - scale.shift) * scale.scale, rtol=1e-6)
 
 
-def test_a_horizon_in_seconds_serves_every_learner_and_body():
+def test_horizon_s_sets_the_discount_of_every_learner():
     assert PPOConfig().gamma(0.05) == pytest.approx(0.97)
     assert SACConfig(horizon_s=2.0).gamma(0.008) == pytest.approx(0.996)
     assert SACConfig().gamma(1.0) > 0.96  # an env that does not say how long its steps are
@@ -228,7 +228,7 @@ def test_a_horizon_in_seconds_serves_every_learner_and_body():
     assert made.algorithm.gamma == made.config.gamma(PointMass.control_dt)
 
 
-def test_without_a_reward_model_the_task_rewards(training_seed, outcome):
+def test_task_reward_is_used_without_a_reward_model(training_seed, outcome):
     learner = make_learner(PPO_QUICK, PointMass(32, seed=training_seed), None, seed=training_seed)
     rows = learn(learner, 6_000)
     outcome("trained", success(learner, PointMass(300, seed=99)), above=0.4)
@@ -243,9 +243,7 @@ def apart(one: np.ndarray, other: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("scored", [True, False])
-def test_the_unit_of_a_reward_does_not_matter_where_it_is_normalised(
-    scored, training_seed, outcome
-):
+def test_normalised_reward_is_scale_invariant(scored, training_seed, outcome):
     def returns(factor: float) -> np.ndarray:
         """Of the last rollout, (T, N)."""
         config = dataclasses.replace(PPO_SMALL, normalise_reward=True)
@@ -260,7 +258,7 @@ def test_the_unit_of_a_reward_does_not_matter_where_it_is_normalised(
     assert 0.3 < np.abs(one).mean() < 10
 
 
-def test_scored_and_own_rewards_are_normalised_alike(training_seed, outcome):
+def test_model_and_task_rewards_are_normalised_alike(training_seed, outcome):
     """The same reward from a reward model and from the task teaches the same, step by step."""
 
     class Own(Nearness):
@@ -315,7 +313,7 @@ class Tip(Nearness):
         return RewardOutput(-gap[1:], segment.valid)
 
 
-def test_a_resumed_run_on_the_real_simulator_is_the_same(tmp_path):
+def test_resumed_run_equals_uninterrupted_on_the_simulator(tmp_path):
     config = PPOConfig(
         num_envs=4, net=(16, 16), n_steps=15, final_rate=1.0
     )  # episodes outlast a rollout
@@ -354,7 +352,7 @@ learn(learner, {total}, run=RunDir.open({run!r}), checkpoint_every={every}, hook
 """
 
 
-def test_a_killed_run_loses_no_more_than_one_interval(tmp_path):
+def test_killed_run_loses_at_most_one_checkpoint_interval(tmp_path):
     run = RunDir.create(tmp_path / "run", KILL_CONFIG)
     script = KILLED.format(
         tests=str(Path(__file__).parent),
@@ -393,7 +391,7 @@ def test_a_killed_run_loses_no_more_than_one_interval(tmp_path):
     assert rows[0]["env_steps"] == saved + ROLLOUT
 
 
-def test_resuming_before_the_first_checkpoint_starts_anew(tmp_path):
+def test_resume_before_the_first_checkpoint_starts_over(tmp_path):
     run = RunDir.create(tmp_path / "run", PPO_SMALL)
     run.append({"env_steps": 1024, "wall_s": 1.0})
     learner = new(PPOConfig(**SMALL, n_steps=128))
@@ -402,7 +400,7 @@ def test_resuming_before_the_first_checkpoint_starts_anew(tmp_path):
     assert learn(learner, 1024, run=run, resume=True) == []  # nothing is left to do
 
 
-def test_a_model_with_state_is_saved_with_the_policy(tmp_path):
+def test_stateful_reward_model_is_checkpointed(tmp_path):
     class Counting(Nearness):
         calls = 0
 
@@ -423,7 +421,7 @@ def test_a_model_with_state_is_saved_with_the_policy(tmp_path):
     assert model.calls == 8
 
 
-def test_a_simulator_without_state_goes_on_with_new_episodes(tmp_path):
+def test_resume_without_simulator_state_starts_new_episodes(tmp_path):
     class Forgetful(PointMass):
         state_dict = load_state_dict = None
 
@@ -438,7 +436,7 @@ def test_a_simulator_without_state_goes_on_with_new_episodes(tmp_path):
     assert again.env_steps == 1024
 
 
-def test_a_hook_ends_training_at_a_clean_point(tmp_path):
+def test_hook_can_end_training_with_a_checkpoint(tmp_path):
     run = RunDir.create(tmp_path / "run", PPO_SMALL)
     config = PPOConfig(**SMALL, n_steps=128, epochs=2)
     rows = learn(new(config), 10_000, run=run, hooks=[OnRow(lambda row: row["env_steps"] < 2_000)])
@@ -451,7 +449,7 @@ def test_a_hook_ends_training_at_a_clean_point(tmp_path):
     assert_same(straight, again)
 
 
-def test_a_checkpoint_of_something_else_is_refused(tmp_path):
+def test_checkpoint_of_another_learner_or_size_is_refused(tmp_path):
     run = RunDir.create(tmp_path / "run", PPO_SMALL)
     learn(new(), 256, run=run)
     checkpoint = run.latest_checkpoint()
@@ -461,13 +459,13 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
         new(CONFIGS[1]).restore(checkpoint)
 
 
-def test_divergence_ends_training_with_its_reason():
+def test_divergence_ends_training_with_a_reason():
     learner = make_learner(PPO_SMALL, PointMass(8, diverge=0.05), Nearness())
     with pytest.raises(SimulationDiverged, match="check the task's timestep"):
         learn(learner, 10_000)
 
 
-def test_wrong_settings_say_what_would_fit():
+def test_invalid_sizes_error_suggests_a_value():
     with pytest.raises(ValueError, match="does not divide into 3 minibatches.* fits is 4"):
         new(PPOConfig(**SMALL, minibatches=3))
     with pytest.raises(ValueError, match="num_envs=8, the simulator has 4 environments"):
@@ -480,7 +478,7 @@ def test_wrong_settings_say_what_would_fit():
         set_threads(-1)
 
 
-def test_the_table_lists_what_can_be_made():
+def test_learner_table_lists_every_learner():
     assert list(LEARNERS)[:6] == ["ppo", "sac", "td3", "tqc", "crossq", "ensemble"]
     residual = [f"residual-{of}" for of in ("ppo", "sac", "ensemble", "td3")]
     others = ["iql", *residual]  # test_prior.py, test_residual.py
@@ -490,14 +488,14 @@ def test_the_table_lists_what_can_be_made():
     ]
 
 
-def test_the_bar_shows_speed_success_and_reward():
+def test_progress_bar_shows_speed_success_and_reward():
     console = Console(file=open(os.devnull, "w"), record=True, width=120, force_terminal=True)
     learn(new(PPOConfig(**SMALL, n_steps=128)), 2048, console=console)
     text = console.export_text()
     assert "2,048/2,048 steps" in text and "success" in text and "reward" in text
 
 
-def test_threads_are_set_for_everyone(monkeypatch):
+def test_set_threads_sets_all_libraries(monkeypatch):
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "LP_NUM_THREADS")
     for name in names:
         monkeypatch.setenv(name, "7")  # put back after the test
@@ -511,7 +509,7 @@ def test_threads_are_set_for_everyone(monkeypatch):
     assert set_threads() == cores()
 
 
-def test_seeds_decide_everything():
+def test_training_is_deterministic_given_the_seed():
     seed_everything(3)
     a = torch.rand(2), np.random.rand(2)  # noqa: NPY002 - what SB3 draws from
     seed_everything(3)
@@ -542,7 +540,7 @@ def test_seeds_decide_everything():
         (EnsembleConfig, {"demos": "set", "hindsight": 1.0}, "leaves no room for --demos in a"),
     ],
 )
-def test_settings_that_no_learner_can_have_are_one_line(
+def test_invalid_learner_settings_are_one_line(
     kind: type, wrong: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(ValueError, match=said):
@@ -550,7 +548,7 @@ def test_settings_that_no_learner_can_have_are_one_line(
 
 
 @pytest.mark.parametrize("kind", [PPOConfig, SACConfig])
-def test_the_scale_of_observations_is_measured_on_steps_of_the_env(kind: type) -> None:
+def test_obs_statistics_use_env_steps(kind: type) -> None:
     """And not on the look round at the beginning, which counts for little."""
     counts, task = [], sims.make_task("reach")
     for most in (0, 200):

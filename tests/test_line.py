@@ -55,7 +55,7 @@ def trained(cache, short_video, training_seed: int, tmp_path_factory: pytest.Tem
     )
 
 
-def test_a_sentence_trains_a_policy_from_frames_alone(trained, outcome) -> None:
+def test_sentence_trains_a_policy_from_frames(trained, outcome) -> None:
     result = json.loads((trained.run.path / "result.json").read_text())
     assert trained.evaluation.goal == "left_of_green_cylinder"
     outcome("success", trained.evaluation.success, above=0.15)
@@ -64,7 +64,7 @@ def test_a_sentence_trains_a_policy_from_frames_alone(trained, outcome) -> None:
     assert result["captions"] == "the gripper is left of the green cylinder"
 
 
-def test_the_run_folder_is_complete(trained) -> None:
+def test_run_folder_is_complete(trained) -> None:
     names = {p.name for p in trained.run.path.iterdir()}
     assert {"config.json", "versions.json", "metrics.csv", "result.json", "report.html"} <= names
     assert {"video.webm", "bundle", "checkpoints", "scene.json"} <= names
@@ -76,7 +76,7 @@ def test_the_run_folder_is_complete(trained) -> None:
     assert stored.scoring == SMALL and isinstance(stored.tuning, PPOConfig)
 
 
-def test_the_bundle_runs_on_the_simulated_arm(trained) -> None:
+def test_trained_bundle_runs_on_the_simulated_arm(trained) -> None:
     from robo_rl.arm.episodes import run_emulated
 
     arm = run_emulated(trained.bundle, episodes=3, noise=0.0)
@@ -85,7 +85,7 @@ def test_the_bundle_runs_on_the_simulated_arm(trained) -> None:
 
 
 @pytest.mark.slow
-def test_the_bundle_succeeds_on_the_simulated_arm(
+def test_trained_bundle_succeeds_on_the_simulated_arm(
     cache, tmp_path: Path, training_seed: int, outcome
 ) -> None:
     from robo_rl.arm.episodes import run_emulated
@@ -107,7 +107,7 @@ def test_the_bundle_succeeds_on_the_simulated_arm(
     outcome("successes of 10", arm.successes, above=3)
 
 
-def test_a_second_goal_needs_no_frame(trained, tmp_path: Path) -> None:
+def test_second_distilled_goal_renders_no_frames(trained, tmp_path: Path) -> None:
     from robo_rl.training.train import train
 
     config = TrainConfig(
@@ -144,7 +144,7 @@ def test_evaluate_and_report_commands(trained, capsys: pytest.CaptureFixture[str
     assert len(figures["score"]) == 51 and np.isfinite(figures["score"]).all()
 
 
-def test_a_tampered_bundle_is_refused(
+def test_deploy_refuses_a_tampered_bundle(
     trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from robo_rl.cli import main

@@ -62,7 +62,7 @@ def writer(transport: Any, method: str = "text2reward", **options: Any) -> LLMWr
     return LLMWriter(transport, METHODS[method], **options)
 
 
-def test_a_good_answer_is_a_program() -> None:
+def test_llm_answer_becomes_a_program() -> None:
     with OpenAIServer([REPLIES["good"]]) as server:
         [draft] = writer(connected(endpoint(server))).propose(CARD, GOAL, 1)
     assert set(load(draft.text, CARD).components) == {"near", "effort"}
@@ -73,7 +73,7 @@ def test_a_good_answer_is_a_program() -> None:
 
 
 @pytest.mark.parametrize("bad", ["broken", "malicious", "units", "prose"])
-def test_findings_go_back_until_it_is_right(bad: str) -> None:
+def test_llm_program_is_repaired_from_findings(bad: str) -> None:
     with OpenAIServer([REPLIES[bad], REPLIES["good"]]) as server:
         [draft] = writer(connected(endpoint(server))).propose(CARD, GOAL, 1)
     assert load(draft.text, CARD) and draft.notes == "repaired" and len(server.requests) == 2
@@ -85,7 +85,7 @@ def test_findings_go_back_until_it_is_right(bad: str) -> None:
     assert not Path("/tmp/robo_rl_was_here").exists()
 
 
-def test_a_model_that_never_learns_is_asked_so_many_times() -> None:
+def test_llm_repairs_stop_after_the_limit() -> None:
     with OpenAIServer([REPLIES["malicious"]]) as server:
         [draft] = writer(connected(endpoint(server)), repairs=2).propose(CARD, GOAL, 1)
     assert len(server.requests) == 3
@@ -93,7 +93,7 @@ def test_a_model_that_never_learns_is_asked_so_many_times() -> None:
         load(draft.text, CARD)
 
 
-def test_an_answer_cut_short_is_repaired() -> None:
+def test_truncated_llm_answer_is_repaired() -> None:
     cut = {"text": REPLIES["truncated"], "finish": "length"}
     with OpenAIServer([cut, REPLIES["good"]]) as server:
         [draft] = writer(connected(endpoint(server))).propose(CARD, GOAL, 1)
@@ -103,7 +103,7 @@ def test_an_answer_cut_short_is_repaired() -> None:
     assert "cut short at 1500 tokens" in draft.notes
 
 
-def test_a_limited_then_broken_endpoint_is_asked_again() -> None:
+def test_llm_endpoint_errors_are_retried() -> None:
     script = [{"status": 429}, {"status": 503}, {"raw": b"<html>not json</html>"}, REPLIES["good"]]
     with OpenAIServer(script) as server:
         [draft] = writer(connected(endpoint(server))).propose(CARD, GOAL, 1)
@@ -119,7 +119,7 @@ def test_a_limited_then_broken_endpoint_is_asked_again() -> None:
         ({"raw": b"{}"}, "not of the protocol", 2),
     ],
 )
-def test_the_key_is_in_no_error_log_or_file(
+def test_api_key_is_in_no_error_log_or_file(
     entry: dict[str, Any], says: str, calls: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -140,7 +140,7 @@ def test_the_key_is_in_no_error_log_or_file(
     assert KEY not in repr(vars(transport)) + repr(vars(at_the_bottom))
 
 
-def test_without_a_key_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_request_without_an_api_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROBO_TEST_KEY")
     with OpenAIServer([REPLIES["good"]]) as server:
         with pytest.raises(ModelError, match="set the environment variable ROBO_TEST_KEY"):
@@ -157,7 +157,7 @@ def test_without_a_key_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
         (Budget(tokens=100), "0 of 100 tokens", 0),
     ],
 )
-def test_budgets_stop_before_they_are_exceeded(budget: Budget, says: str, calls: int) -> None:
+def test_llm_budgets_stop_before_they_are_exceeded(budget: Budget, says: str, calls: int) -> None:
     with OpenAIServer([REPLIES["broken"]]) as server:
         e = endpoint(server, prompt_price=10.0, completion_price=10.0)
         if "calls" in says or "tokens" in says:
@@ -173,7 +173,7 @@ def test_budgets_stop_before_they_are_exceeded(budget: Budget, says: str, calls:
 
 
 @pytest.mark.parametrize("entry", [{"status": 429}, {"status": 503}, {"sleep": 0.5}])
-def test_every_attempt_is_a_call_of_the_budget(entry: dict[str, Any]) -> None:
+def test_every_attempt_counts_against_the_call_budget(entry: dict[str, Any]) -> None:
     with OpenAIServer([entry]) as server:
         e = endpoint(server, seconds=0.1 if "sleep" in entry else 20.0)
         with pytest.raises(BudgetSpent, match="budget of 2 calls is used up"):
@@ -181,7 +181,7 @@ def test_every_attempt_is_a_call_of_the_budget(entry: dict[str, Any]) -> None:
         assert len(server.requests) == 2
 
 
-def test_an_endpoint_that_asks_for_patience_gets_it() -> None:
+def test_retry_after_header_is_respected() -> None:
     limited = {"status": 429, "headers": {"Retry-After": "0.3"}}
     with OpenAIServer([limited, REPLIES["good"]]) as server:
         began = time.monotonic()
@@ -193,7 +193,7 @@ def test_an_endpoint_that_asks_for_patience_gets_it() -> None:
         assert len(server.requests) == 1
 
 
-def test_what_a_silent_server_used_is_estimated() -> None:
+def test_token_use_is_estimated_without_usage_data() -> None:
     """Local servers often say no usage; a budget of tokens is to hold there too."""
     bare = {
         "choices": [
@@ -215,7 +215,7 @@ def test_what_a_silent_server_used_is_estimated() -> None:
     assert 0 < budget.used_tokens <= 9000
 
 
-def test_a_model_that_cannot_be_asked_is_one_line(
+def test_llm_errors_are_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("ROBO_TEST_KEY")
@@ -230,7 +230,7 @@ def test_a_model_that_cannot_be_asked_is_one_line(
         assert err.count("robo-rl: ") == 1 and says in err
 
 
-def test_a_cassette_is_played_without_a_server(tmp_path: Path) -> None:
+def test_cassette_replays_without_a_server(tmp_path: Path) -> None:
     cassette = tmp_path / "cassette.jsonl"
     script = [REPLIES["broken"], REPLIES["good"], REPLIES["units"], REPLIES["good"]]
     with OpenAIServer(script) as server:
@@ -262,7 +262,7 @@ class Echo:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_methods_ask_with_what_they_know(method: str) -> None:
+def test_llm_methods_prompt_with_their_context(method: str) -> None:
     echo = Echo()
     ours = writer(echo, method)
     [first] = ours.propose(CARD, GOAL, 1)
@@ -278,13 +278,13 @@ def test_methods_ask_with_what_they_know(method: str) -> None:
         assert second.parents and len(second.parents[0]) == 64
 
 
-def test_few_shot_shows_the_likest_goals_but_never_the_goal_itself() -> None:
+def test_few_shot_prompt_excludes_the_goal_itself() -> None:
     examples = {GOAL: "ITSELF", "the gripper touches the blue ball": "LIKE", "walk forward": "FAR"}
     asked = text2reward(examples, shots=1)(CARD, GOAL, 0, ())
     assert "LIKE" in asked and "ITSELF" not in asked and "FAR" not in asked
 
 
-def test_prompts_are_made_of_the_tables() -> None:
+def test_prompts_are_generated_from_the_tables() -> None:
     text = system_prompt()
     assert "near(distance, scale)" in text and "arctan2" in text and "{functions}" not in text
     shown = textwrap.dedent(text[text.index("    def reward") :].split("\n\n")[0])
@@ -292,5 +292,5 @@ def test_prompts_are_made_of_the_tables() -> None:
     assert "qpos, 5, rad" in task_prompt(CARD, GOAL)
 
 
-def test_replies_written_by_hand_say_so() -> None:
+def test_handwritten_replies_are_marked() -> None:
     assert REPLIES["source"].startswith("by hand")

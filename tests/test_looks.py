@@ -49,7 +49,7 @@ def trained(run: RunDir, judge: Judge, steps: int = 1024, **options) -> FitResul
     )
 
 
-def test_the_best_of_the_looks_is_kept_and_the_last_is_quoted(tmp_path: Path) -> None:
+def test_best_evaluation_is_stored_and_the_last_is_quoted(tmp_path: Path) -> None:
     run, judge = RunDir.create(tmp_path / "run", CONFIG), Judge(0.25, 0.75, 0.5, 0.75)
     fitted = trained(run, judge)
     looked = run.looks.read()
@@ -66,7 +66,7 @@ def test_the_best_of_the_looks_is_kept_and_the_last_is_quoted(tmp_path: Path) ->
     assert not (again.path / "best.onnx").exists()
 
 
-def test_a_good_enough_policy_ends_training_with_all_saved(tmp_path: Path) -> None:
+def test_stop_at_ends_training_with_a_checkpoint(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path / "run", CONFIG)
     fitted = trained(run, Judge(0.5, 0.95), stop_at=0.95)
     assert fitted.learner.env_steps == run.latest_checkpoint().step == 512
@@ -74,7 +74,7 @@ def test_a_good_enough_policy_ends_training_with_all_saved(tmp_path: Path) -> No
         trained(RunDir.create(tmp_path / "other", CONFIG), Judge(7.0, figure="return"), stop_at=0.9)
 
 
-def test_looking_changes_nothing_and_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_periodic_evaluation_does_not_change_training(tmp_path: Path) -> None:
     blind = fit(PointMass(8), Nearness(), CONFIG, env_steps=1024)
     straight, first = (RunDir.create(tmp_path / name, CONFIG) for name in ("straight", "first"))
     seen = trained(straight, Judge(0.1, 0.9, 0.3, 0.4))
@@ -88,7 +88,7 @@ def test_looking_changes_nothing_and_goes_on_where_it_was(tmp_path: Path) -> Non
     assert first.best().step == straight.best().step == 512
 
 
-def test_training_that_was_good_enough_stays_over_when_it_is_resumed(tmp_path: Path) -> None:
+def test_training_ended_by_stop_at_stays_ended_on_resume(tmp_path: Path) -> None:
     """As where it is killed between its end and its result; asked for more, it goes on."""
     run = RunDir.create(tmp_path / "run", CONFIG)
     trained(run, Judge(0.5, 0.95), stop_at=0.95)
@@ -98,21 +98,21 @@ def test_training_that_was_good_enough_stays_over_when_it_is_resumed(tmp_path: P
     assert more.learner.env_steps == 1024
 
 
-def test_who_makes_no_step_is_looked_at_as_often_as_is_asked(tmp_path: Path) -> None:
+def test_offline_learner_is_evaluated_eval_points_times(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path / "run", CONFIG)
     looks = EvalCallback(Judge(*[0.1] * 4), run, env_steps=1024, eval_points=4, cost=0)
     fit(PointMass(8), Nearness(), CONFIG, env_steps=1024, hooks=[looks])
     assert run.looks.read()["env_steps"].tolist() == [256, 512, 768, 1024]
 
 
-def test_looks_cost_at_most_a_third_of_the_steps(tmp_path: Path) -> None:
+def test_evaluations_cost_at_most_a_third_of_the_steps(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path / "run", CONFIG)
     looks = EvalCallback(Judge(0.1, 0.2), run, env_steps=1024, eval_points=4, cost=200)
     fit(PointMass(8), Nearness(), CONFIG, env_steps=1024, hooks=[looks])
     assert run.looks.read()["env_steps"].tolist() == [768, 1024]
 
 
-def test_rows_and_looks_are_in_tensorboards_files(tmp_path: Path) -> None:
+def test_tensorboard_has_metrics_and_evaluations(tmp_path: Path) -> None:
     if importlib.util.find_spec("tensorboard") is None:
         with pytest.warns(UserWarning, match="no TensorBoard files.* pip install"):
             TensorBoardWriter(tmp_path)

@@ -117,7 +117,7 @@ def judged(task: str, formula: Formula) -> Array:
 
 
 @pytest.mark.parametrize(("task", "text"), PAIRS)
-def test_margin_and_judge_mean_the_same(task: str, text: str) -> None:
+def test_margin_sign_agrees_with_the_judge(task: str, text: str) -> None:
     formula = fill(parse(text), from_dict(sims.make_task(task).card()))
     margin, truth = margins(task, formula), judged(task, formula)
     clear = np.abs(margin) > BAND
@@ -125,7 +125,7 @@ def test_margin_and_judge_mean_the_same(task: str, text: str) -> None:
     assert wrong.sum() <= 0.005 * clear.sum(), (int(wrong.sum()), margin[wrong][:5])
 
 
-def test_every_predicate_with_a_margin_is_held_against_the_judge() -> None:
+def test_every_margin_is_tested_against_the_judge() -> None:
     held = {text.partition("(")[0] for _, text in PAIRS}
     assert held == {name for name, row in PREDICATES.items() if row.margin}
     card = from_dict(sims.make_task("hopper").card())
@@ -153,7 +153,7 @@ KNOWN = [
 
 
 @pytest.mark.parametrize(("task", "key"), KNOWN)
-def test_a_known_goal_means_what_it_meant(task: str, key: str) -> None:
+def test_goal_formulas_match_handwritten_success(task: str, key: str) -> None:
     """Its formula's margin against the success that its task wrote by hand, without a band: both
     read the same measurements."""
     goal = read_goal(sims.make_task(task), key)

@@ -87,12 +87,12 @@ def buffer_of(steps: int, model: EmbeddingReward) -> ScoredReplayBuffer:
     return buffer
 
 
-def test_a_frame_that_cannot_be_drawn_again_is_kept_once():
+def test_non_reproducible_frames_are_stored_once():
     assert taken(lambda: buffer_of(600, Bright(Mean()))) < 1.15 * 1200 * FRAME
 
 
 @pytest.mark.parametrize("keeps", [False, True])
-def test_scoring_takes_no_more_of_many_steps_than_of_few(keeps: bool):
+def test_scoring_memory_is_constant_in_steps(keeps: bool):
     def of(steps: int) -> int:
         model = Bright(Mean())
         model.keeps = keeps
@@ -104,7 +104,7 @@ def test_scoring_takes_no_more_of_many_steps_than_of_few(keeps: bool):
     assert many < few + 100 * 1000  # 100 bytes a step, where a frame has 12,288
 
 
-def test_a_checkpoint_is_written_and_read_without_a_copy_of_what_is_kept(tmp_path, monkeypatch):
+def test_checkpoint_io_does_not_copy_the_buffer(tmp_path, monkeypatch):
     monkeypatch.setattr(ring_buffers, "PIECE", 1 << 20)
     buffer = buffer_of(600, Bright(Mean()))
     fresh = buffer_of(1, Bright(Mean()))
@@ -143,9 +143,7 @@ def test_a_checkpoint_is_written_and_read_without_a_copy_of_what_is_kept(tmp_pat
     seed=st.integers(0, 100),
 )
 @settings(deadline=None, max_examples=60)
-def test_looks_kept_once_are_those_on_either_side_of_each_step(
-    room, steps, saved_at, last, piece, seed
-):
+def test_trace_stores_shared_observations_once(room, steps, saved_at, last, piece, seed):
     """However long the ring is, and wherever a run was saved and taken up again."""
     sim, model = PointMass(3, ragged=0.2, steps=9, seed=seed), Bright(Mean())
     model.needs = frozenset({"frames", "signals"})
@@ -198,7 +196,7 @@ TRAIN = [
 ]
 
 
-def test_what_a_run_would_keep_is_refused_before_it_is_taken(tmp_path, monkeypatch, capsys):
+def test_run_that_exceeds_memory_is_refused_at_start(tmp_path, monkeypatch, capsys):
     little(monkeypatch, 5e6)
     run = [*TRAIN, "--runs", str(tmp_path / "runs"), "--name", "one", "--env-steps"]
     assert main([*run, "200000"]) == 1
@@ -223,7 +221,7 @@ def test_what_a_run_would_keep_is_refused_before_it_is_taken(tmp_path, monkeypat
         assert main(["train", "--resume", str(path), "--env-steps", "304"]) == 0
 
 
-def test_what_was_seen_is_kept_only_where_there_is_room(monkeypatch):
+def test_embedding_store_refuses_to_exceed_memory(monkeypatch):
     model = Bright(Mean())
     model.keeps = True
     buffer = buffer_of(100, model)
@@ -234,13 +232,13 @@ def test_what_was_seen_is_kept_only_where_there_is_room(monkeypatch):
     buffer.score_pending()
 
 
-def test_frames_that_would_teach_are_refused_before_they_are_drawn(monkeypatch):
+def test_too_many_training_frames_are_refused_before_rendering(monkeypatch):
     little(monkeypatch, 2e6)
     with pytest.raises(ValueError, match=r"100 frames of 96 x 96 px are kept: .* less of --frames"):
         graded_frames_of_scenes([SceneView("reach")], FrameOptions(), 100, seed=0)
 
 
-def test_what_a_container_may_have_is_found(tmp_path: Path):
+def test_cgroup_memory_limit_is_found(tmp_path: Path):
     def write(path: str, text: str) -> None:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
@@ -263,7 +261,7 @@ def test_what_a_container_may_have_is_found(tmp_path: Path):
     assert memory._of_groups(tmp_path, tmp_path / "none") == []
 
 
-def test_what_is_free_is_less_than_there_is_and_a_peak_is_remembered():
+def test_free_memory_and_peak_are_measured():
     """In a process of its own, whose peak is small."""
     code = (
         "from robo_rl.runtime import memory\n"

@@ -33,7 +33,7 @@ def after(goal: str, text: str) -> Evaluation:
 @pytest.mark.parametrize(
     ("goal", "missing"), [("", RED), ("touch_red_cube", BLUE), ("touch_blue_ball", RED)]
 )
-def test_of_a_sequence_it_is_the_part_that_was_not_reached(goal: str, missing: str) -> None:
+def test_failure_of_a_sequence_names_the_unreached_part(goal: str, missing: str) -> None:
     found = after(goal, "then({red}, {blue})".format(**TOUCHED))
     assert found.misses[missing] >= 0.8 * (found.episodes - found.successes) > 0
     assert sum(found.misses.values()) == found.episodes - found.successes
@@ -45,7 +45,7 @@ def test_of_a_sequence_it_is_the_part_that_was_not_reached(goal: str, missing: s
     assert Evaluation.from_dict(found.as_dict()) == found
 
 
-def test_what_was_broken_comes_before_what_was_not_done() -> None:
+def test_violated_constraints_precede_unreached_parts() -> None:
     never = "and({blue}, never({red}))".format(**TOUCHED)
     found = after("touch_red_cube", never)
     assert found.misses == {f"never: {RED} (within 0.4 cm)": 32}

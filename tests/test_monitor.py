@@ -113,7 +113,7 @@ def terminal(folder: Path, tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
         one.close()
 
 
-def test_a_key_stops_and_parks(terminal: Callable[..., Terminal]) -> None:
+def test_monitor_stop_key_parks_the_arm(terminal: Callable[..., Terminal]) -> None:
     one = terminal()
     one.until("RUN")
     for shown in ("so101", "episode 1 of 50", "Hz", "late p99", "shoulder_pan", "●", "seen "):
@@ -128,7 +128,7 @@ def test_a_key_stops_and_parks(terminal: Callable[..., Terminal]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", [b"e", b"\x1b"])
-def test_the_emergency_stop_latches_and_parks_nothing(
+def test_monitor_emergency_stop_latches_without_parking(
     terminal: Callable[..., Terminal], key: bytes
 ) -> None:
     one = terminal()
@@ -141,7 +141,7 @@ def test_the_emergency_stop_latches_and_parks_nothing(
 
 
 @pytest.mark.slow
-def test_an_emergency_stop_while_parking(terminal: Callable[..., Terminal]) -> None:
+def test_monitor_emergency_stop_while_parking(terminal: Callable[..., Terminal]) -> None:
     one = terminal()
     one.until("RUN")
     one.press(b"s")
@@ -153,9 +153,7 @@ def test_an_emergency_stop_while_parking(terminal: Callable[..., Terminal]) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("whom", ["bridge", "monitor", "ctrl-c"])
-def test_the_terminal_is_as_before_whoever_ends(
-    terminal: Callable[..., Terminal], whom: str
-) -> None:
+def test_terminal_is_restored_after_any_end(terminal: Callable[..., Terminal], whom: str) -> None:
     import psutil
 
     one = terminal()
@@ -180,7 +178,7 @@ def test_the_terminal_is_as_before_whoever_ends(
 
 
 @pytest.mark.slow
-def test_without_a_monitor_the_terminal_is_left_alone(terminal: Callable[..., Terminal]) -> None:
+def test_no_monitor_leaves_the_terminal_alone(terminal: Callable[..., Terminal]) -> None:
     one = terminal("--no-monitor")
     time.sleep(3.0)
     assert termios.tcgetattr(one._slave) == one.before
@@ -188,20 +186,20 @@ def test_without_a_monitor_the_terminal_is_left_alone(terminal: Callable[..., Te
 
 
 @pytest.mark.slow
-def test_plain_lines_where_there_is_no_terminal(folder: Path, tmp_path: Path) -> None:
+def test_plain_output_without_a_terminal(folder: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "robo_rl.cli", "deploy", str(folder), "--emulate"]
     command += ["--realtime", "--policy-timeout", "1", "--episodes", "1"]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert "episode 1 of 1: done, 1 reached so far" in done.stderr and "\x1b" not in done.stderr
 
 
-def test_what_keys_mean() -> None:
+def test_monitor_key_bindings() -> None:
     assert [key_meaning(k) for k in (b" ", b"s", b"S", b"\x1b[A ")] == [STOP] * 4
     assert [key_meaning(k) for k in (b"e", b"\x1b", b"se")] == [ESTOP] * 3
     assert [key_meaning(k) for k in (b"x", b"\x1b[A", b"\x1bOP", b"\r")] == [b""] * 4
 
 
-def test_the_panel_can_be_drawn_before_anything_is_known() -> None:
+def test_panel_renders_without_data() -> None:
     from rich.console import Console
 
     console = Console(width=100, record=True, file=open(os.devnull, "w"))
@@ -209,7 +207,7 @@ def test_the_panel_can_be_drawn_before_anything_is_known() -> None:
     assert "OFFLINE" in console.export_text()
 
 
-def test_the_panel_counts_episodes_up_to_their_number_where_that_is_known() -> None:
+def test_panel_shows_the_episode_count() -> None:
     for episodes, said in ((20, "episode 3 of 20, 1 reached"), (None, "episode 3, 1 reached")):
         told = render_panel("so101", {"episode": 3, "episodes": episodes, "successes": 1})
         assert said in str(told.title)

@@ -47,7 +47,7 @@ def atoms() -> list[Atom]:
     ]
 
 
-def test_every_atom_of_the_table_has_a_template_that_is_accepted() -> None:
+def test_every_predicate_has_a_valid_template() -> None:
     texts = [write_program(atom, CARD) for atom in atoms()]
     assert len(texts) == 5 * 3 + 4 * 6
     for text in texts:
@@ -56,7 +56,7 @@ def test_every_atom_of_the_table_has_a_template_that_is_accepted() -> None:
 
 
 @pytest.mark.parametrize("file", ["goal_sentences_dev.json", "goal_sentences_extra.json"])
-def test_every_sentence_that_is_read_is_written(file: str) -> None:
+def test_every_parsed_sentence_has_a_program(file: str) -> None:
     rows = json.loads((Path(__file__).parent / "data" / file).read_text("utf-8"))
     written = 0
     for row in rows:
@@ -76,7 +76,7 @@ def test_every_sentence_that_is_read_is_written(file: str) -> None:
 
 
 @pytest.mark.parametrize("task", ["reach", "push"])
-def test_reward_rises_towards_success_under_the_expert(task: str) -> None:
+def test_template_reward_rises_under_the_expert(task: str) -> None:
     """The scripted expert ends with more reward than it begins with, most where it succeeds."""
     card = from_dict(sims.make_task(task).card())
     for goal in list(card.goals)[:: 4 if task == "reach" else 2]:
@@ -100,7 +100,7 @@ def test_reward_rises_towards_success_under_the_expert(task: str) -> None:
 
 
 @pytest.mark.parametrize("task", ["reach", "push"])
-def test_bonus_is_paid_only_where_the_atom_holds(task: str) -> None:
+def test_template_bonus_is_paid_only_on_success(task: str) -> None:
     """The margins lie inside the simulators' truth: what is paid as done counts as done."""
     env = sims.make(task, 512, seed=3)
     env.scatter()
@@ -126,7 +126,7 @@ HANDLING = [
 
 
 @pytest.mark.parametrize(("task", "goal"), HANDLING)
-def test_handling_is_paid_as_done_only_where_it_is(task: str, goal: str) -> None:
+def test_manipulation_bonus_is_paid_only_on_success(task: str, goal: str) -> None:
     """Beside the expert, half of whose envs act loosely, the bonus is paid only where the goal is
     true, mostly where it is, and the whole reward rises to where it is."""
     made = sims.make_task(task, goal=goal)
@@ -157,7 +157,7 @@ def test_handling_is_paid_as_done_only_where_it_is(task: str, goal: str) -> None
     assert (total[-1] > total[0] + 0.5)[success].all()
 
 
-def test_handling_is_staged() -> None:
+def test_manipulation_template_is_staged() -> None:
     """The hand at its place first, then the thing's way, which counts for more."""
 
     def total(made: Program, **signals: list[float]) -> float:
@@ -199,7 +199,7 @@ PUT = (  # a task, where its cube may come to lie, and how far aside of that it 
 
 
 @pytest.mark.parametrize(("task", "sentence", "place", "rest", "aside"), PUT)
-def test_what_is_held_over_its_place_is_let_down(
+def test_placing_template_pays_lowering_the_object(
     task: str, sentence: str, place: list[float], rest: float, aside: float
 ) -> None:
     """Wherever it may lie each centimetre down pays more, and so does each towards the place; just
@@ -228,7 +228,7 @@ def test_what_is_held_over_its_place_is_let_down(
     assert (np.diff(held(0.0, rest, 1.0, np.arange(0.0, 0.06, 0.01))) > 0.02).all()
 
 
-def test_what_the_card_lacks_is_named() -> None:
+def test_template_error_names_the_missing_card_signal() -> None:
     card = from_dict(sims.make_task("drawer").card())
     bare = replace(card, signals=tuple(s for s in card.signals if s.name != "drawer_joint"))
     with pytest.raises(NoTemplate, match="no signal 'drawer_joint'"):
@@ -242,13 +242,13 @@ def test_what_the_card_lacks_is_named() -> None:
         write_program(read("open the drawer", card), bare)
 
 
-def test_what_is_to_lie_on_a_mark_is_pushed_there() -> None:
+def test_template_pushes_onto_a_mark() -> None:
     card = from_dict(sims.make_task("pick_place").card())
     made = program("put the red cube on the target", card)
     assert set(made.components) == {"behind", "push", "there"}
 
 
-def test_a_push_is_staged() -> None:
+def test_push_template_is_staged() -> None:
     made = program("push the red cube next to the blue ball")
     assert set(made.components) == {"behind", "push", "there"}
     far = {
@@ -268,7 +268,7 @@ def test_a_push_is_staged() -> None:
     assert float(sum(made(moved).values())[0]) > total(behind)
 
 
-def test_then_pays_the_second_part_by_the_first() -> None:
+def test_sequence_template_gates_the_second_part() -> None:
     made = program("touch the red cube, then touch the blue ball")
     cube, ball = (np.array([m, m]).T for m in ((0.2, 0.0, 0.1), (0.3, 0.1, 0.0)))  # away
     signals = {"red_cube_fingers": cube, "blue_ball_fingers": ball}
@@ -277,7 +277,7 @@ def test_then_pays_the_second_part_by_the_first() -> None:
     assert after["part2_near"][2] > 0.9 and straight["part2_near"][2] < 0.3
 
 
-def test_what_has_no_template_is_an_error() -> None:
+def test_predicate_without_template_is_an_error() -> None:
     nested = parse(
         "and(then(far(gripper, red_cube), touch(gripper, red_cube)), far(gripper, blue_ball))"
     )
@@ -285,7 +285,7 @@ def test_what_has_no_template_is_an_error() -> None:
         write_program(nested, CARD)
 
 
-def test_numbers_are_changed_by_what_their_components_did() -> None:
+def test_template_numbers_adapt_to_component_statistics() -> None:
     base = TemplateNumbers()
     assert adjusted_numbers(base, {"near": (0.0, 0.01)}).wide > base.wide
     assert (
@@ -296,14 +296,14 @@ def test_numbers_are_changed_by_what_their_components_did() -> None:
     assert adjusted_numbers(base, {}) == base
 
 
-def test_the_writer_shares_nothing_with_the_judge() -> None:
+def test_template_writer_shares_no_code_with_the_judge() -> None:
     folder = Path(sims.__file__).parents[1] / "reward_models/writers"
     for name in ("template_writer.py", "manipulation_templates.py", "template_lines.py"):
         source = (folder / name).read_text()
         assert not re.search(r"\bsims\b.*import|import.*\bsims\b|success\(", source)
 
 
-def test_write_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reward_write_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["reward", "write", "--task", "push", "--goal", "push the red cube to the ball"]
     assert main([*arguments, "--explain"]) == 0
     out = capsys.readouterr().out

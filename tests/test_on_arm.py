@@ -92,7 +92,7 @@ def recorded(success: bool, judge: str, steps: int = 5) -> LoggedEpisode:
     )
 
 
-def test_a_verdict_pays_the_last_step_and_only_time_that_is_up_goes_on() -> None:
+def test_verdict_rewards_the_last_step_and_timeout_bootstraps() -> None:
     paid = np.arange(5, dtype=np.float32)
     for success, judge, ends, model_ends in (
         (True, "operator", True, False),
@@ -118,7 +118,7 @@ def test_a_verdict_pays_the_last_step_and_only_time_that_is_up_goes_on() -> None
     assert set(batch.rewards[:, 0].tolist()) == {1.0, 2.75, 4.5, 5.0, 4.0}
 
 
-def test_on_an_arm_that_the_shipped_clip_does_not_know_another_one_is_given() -> None:
+def test_arm_unknown_to_the_shipped_clip_needs_an_encoder() -> None:
     task = sims.make_task("reach", robot="koch", goal="touch_red_cube")
     with pytest.raises(ValueError, match="then give --encoder embedded:FILE"):
         make_reward_labeller(OnRobotConfig(reward="clip"), task)
@@ -128,7 +128,7 @@ def test_on_an_arm_that_the_shipped_clip_does_not_know_another_one_is_given() ->
         )
 
 
-def test_a_reward_counts_once_it_agrees_with_verdicts_and_until_it_clearly_does_not() -> None:
+def test_image_reward_is_used_while_it_agrees_with_verdicts() -> None:
     rng, config = np.random.default_rng(0), OnRobotConfig(reward="clip", verdicts=50, min_auc=0.9)
     success = rng.random(100) < 0.5
     good, poor = success + 0.1 * rng.random(100), rng.random(100)
@@ -150,7 +150,7 @@ def test_a_reward_counts_once_it_agrees_with_verdicts_and_until_it_clearly_does_
     assert not reward_trust(rng.random(100), ~rare, config, False)[1]
 
 
-def test_verdicts_say_which_policy_is_surely_good_and_which_is_worse() -> None:
+def test_policy_trials_rank_by_success_lower_bound() -> None:
     tried = PolicyTrials()
     assert tried.best() == 0 and not tried.worse(0, 5)
     for published, ended in ((0, 4 * [True] + 6 * [False]), (10, 10 * [True]), (20, 5 * [True])):
@@ -165,9 +165,7 @@ def test_verdicts_say_which_policy_is_surely_good_and_which_is_worse() -> None:
     assert tried.best() == 20
 
 
-def test_a_learner_that_went_back_and_was_killed_goes_on_from_where_it_went_back_to(
-    bundle: Path, tmp_path: Path
-) -> None:
+def test_killed_learner_resumes_from_its_reverted_policy(bundle: Path, tmp_path: Path) -> None:
     run = begun(tmp_path / "run", bundle)
     learner = ArmLearner(run.path, lambda: True)
     good = weights_of(learner._algorithm)
@@ -188,9 +186,7 @@ def test_a_learner_that_went_back_and_was_killed_goes_on_from_where_it_went_back
         assert (one._algorithm._n_updates, one._algorithm.critic_updates) == (4000, 4500)
 
 
-def test_critics_of_another_reward_learn_alone_after_a_start_too(
-    bundle: Path, tmp_path: Path
-) -> None:
+def test_critics_train_alone_first_after_a_reward_change(bundle: Path, tmp_path: Path) -> None:
     run = begun(tmp_path / "run", bundle)
     learner = ArmLearner(run.path, lambda: True)
     learner._algorithm._n_updates = learner._algorithm.critic_updates = 4000
@@ -233,7 +229,7 @@ class Nobody:
     def close(self) -> None: ...
 
 
-def test_what_an_operator_says_counts_once(
+def test_operator_confirmations_apply_to_one_session(
     bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, asked = tmp_path / "run", []
@@ -258,9 +254,7 @@ def test_what_an_operator_says_counts_once(
 
 
 @pytest.mark.slow
-def test_a_policy_that_died_is_another_one_in_the_next_episode(
-    bundle: Path, tmp_path: Path
-) -> None:
+def test_dead_policy_is_replaced_in_the_next_episode(bundle: Path, tmp_path: Path) -> None:
     run = begun(tmp_path / "run", bundle)
     with contextlib.closing(
         OnRobotSession(run.path, OnRobotConfig(), 0, waits=False, think=10.0)
@@ -277,9 +271,7 @@ def test_a_policy_that_died_is_another_one_in_the_next_episode(
 
 
 @pytest.mark.slow
-def test_a_learner_waits_for_the_one_before_it_whose_arm_side_was_killed(
-    bundle: Path, tmp_path: Path
-) -> None:
+def test_learner_waits_for_its_predecessor_to_end(bundle: Path, tmp_path: Path) -> None:
     run = begun(tmp_path / "run", bundle)
 
     def begin() -> subprocess.Popen[bytes]:
@@ -304,13 +296,13 @@ def test_a_learner_waits_for_the_one_before_it_whose_arm_side_was_killed(
     assert second.wait(60) == 0
 
 
-def test_people_are_there_always_and_scripted_ones_in_their_share_of_early_episodes() -> None:
+def test_scripted_takeover_applies_to_its_share_of_episodes() -> None:
     assert all(OnRobotConfig().somebody(i) for i in range(300))  # they take it when they want
     there = [OnRobotConfig(takeover=0.2, takeover_until=200).somebody(i) for i in range(300)]
     assert 20 < sum(there[:200]) < 60 and not any(there[200:])
 
 
-def test_noise_is_smooth_within_bounds_and_drawn_anew_for_each_episode(bundle: Path) -> None:
+def test_exploration_noise_is_smooth_bounded_and_per_episode(bundle: Path) -> None:
     policy = PolicyBundle.load(bundle)
     obs = np.zeros(policy.manifest.obs_dim, np.float32)
     own = policy.act(obs)[0]
@@ -329,7 +321,7 @@ def test_noise_is_smooth_within_bounds_and_drawn_anew_for_each_episode(bundle: P
     assert np.abs(noise(0, 5.0) + own).max() <= 1.0
 
 
-def test_a_camera_that_was_moved_misleads_the_policy_and_not_the_person() -> None:
+def test_camera_offset_affects_the_policy_not_the_operator() -> None:
     truth = {"cube": (np.array([0.2, 0.1, 0.02]), np.array([1.0, 0, 0, 0]))}
     clock, offset = VirtualClock(1000.0), (0.03, -0.02, 0.0)
     off = ArmConditions(offset=offset)
@@ -340,7 +332,7 @@ def test_a_camera_that_was_moved_misleads_the_policy_and_not_the_person() -> Non
     assert ArmConditions(noise=0.002).operator_view(lambda: truth, clock, 0) is None
 
 
-def test_logs_hold_what_rewards_of_state_and_of_pictures_need(
+def test_logs_suffice_for_state_and_image_rewards(
     bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The pay of a log's state is the simulator's own, where perception is exact."""
@@ -390,7 +382,7 @@ def test_logs_hold_what_rewards_of_state_and_of_pictures_need(
 
 
 @pytest.mark.slow
-def test_it_learns_beside_the_arm_outlives_a_killed_learner_and_goes_on_when_stopped(
+def test_learn_on_arm_survives_killed_learner_and_resumes(
     bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "runs" / "arm"
@@ -454,7 +446,7 @@ def test_it_learns_beside_the_arm_outlives_a_killed_learner_and_goes_on_when_sto
     assert json.loads((run / "result.json").read_text())["episodes"] == more.episodes
 
 
-def test_what_was_learned_on_an_arm_is_judged_there(
+def test_evaluate_refuses_a_learn_on_arm_run(
     bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = begun(tmp_path / "run", bundle)
@@ -494,7 +486,7 @@ class Refusing:
         return self.returncode
 
 
-def test_bad_input_is_one_line(
+def test_learn_on_arm_errors_are_one_line(
     bundle: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

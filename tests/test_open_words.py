@@ -50,7 +50,7 @@ def card() -> dict:
     return sim.card
 
 
-def test_one_of_n_actions_is_the_largest_number() -> None:
+def test_discrete_action_is_the_argmax() -> None:
     sim, twin = GymnasiumEnv(CARTPOLE, 1, seed=3), gymnasium.make("CartPole-v1")
     assert sim.act_dim == 2
     seed = int(np.random.SeedSequence((3, 0)).generate_state(1)[0])
@@ -61,7 +61,7 @@ def test_one_of_n_actions_is_the_largest_number() -> None:
     sim.close()
 
 
-def test_frames_come_in_the_size_that_was_asked_for() -> None:
+def test_own_captions_frames_have_the_requested_size() -> None:
     sim = GymnasiumEnv(CARTPOLE, 4, frames=True, frame_size=(64, 48))
     frames, signals = collect_frames(sim, 10, seed=0)
     assert frames.shape == (10, 64, 48, 3) and signals["obs"].shape == (10, 4)
@@ -69,7 +69,7 @@ def test_frames_come_in_the_size_that_was_asked_for() -> None:
     sim.close()
 
 
-def test_what_one_camera_taught_is_judged_by_that_camera(tmp_path: Path) -> None:
+def test_clip_is_evaluated_with_its_training_camera(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text('[captions]\n"up" = "tip[2] > 0.1"\n"down" = "tip[2] < 0.1"\n')
     held = held_out(SceneView("reach", camera="top"), file, 60, seed=3)
@@ -78,7 +78,7 @@ def test_what_one_camera_taught_is_judged_by_that_camera(tmp_path: Path) -> None
         held_out(SceneView(CARTPOLE, camera="top"), CAPTIONS, 60, seed=3)
 
 
-def test_captions_are_graded_by_the_state() -> None:
+def test_own_captions_are_graded_by_the_state() -> None:
     graded = read_captions(CAPTIONS, from_dict(card()))
     obs = np.array([[0, 0, 0, 0], [0, 0, 0.2, 0], [-1, 0, -0.2, 0], [np.nan, 0, np.nan, 0]])
     truth = dict(zip(graded.texts, graded.truth({"obs": obs}).T, strict=True))
@@ -99,14 +99,14 @@ def test_captions_are_graded_by_the_state() -> None:
         ('[captions]\n"up" = "obs[2]"\n"down" = 3\n', "an expression in quotes"),
     ],
 )
-def test_captions_that_mean_nothing_are_refused(tmp_path: Path, text: str, says: str) -> None:
+def test_invalid_own_captions_are_refused(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "captions.toml"
     path.write_text(text)
     with pytest.raises(ValueError, match=f"(?s){path}.*{says}"):
         read_captions(path, from_dict(card()))
 
 
-def test_own_words_are_taken_whatever_the_grammar_thinks() -> None:
+def test_own_captions_bypass_the_grammar() -> None:
     assert (
         sentence_captions("a humanoid kneeling", ClipConfig())[0][0].text == "a humanoid kneeling"
     )
@@ -124,7 +124,9 @@ def test_own_words_are_taken_whatever_the_grammar_thinks() -> None:
             sentence_captions("it kneels", ClipConfig(formula=formula))
 
 
-def test_what_was_taught_is_seen(weights: Path, outcome: Callable[..., None]) -> None:
+def test_clip_with_own_captions_separates_states(
+    weights: Path, outcome: Callable[..., None]
+) -> None:
     """On frames of other episodes than those that taught it: left from right, by the pole alone."""
     encoder = EmbeddedClip(weights)
     assert str(encoder.homes[0]).startswith(CARTPOLE) and UPRIGHT in encoder.taught
@@ -143,7 +145,7 @@ def test_what_was_taught_is_seen(weights: Path, outcome: Callable[..., None]) ->
     outcome("AUC of the pole that leans to the left", cells[texts[0]]["auc"], above=0.75)
 
 
-def test_a_policy_from_frames_and_words(
+def test_train_a_policy_from_own_captions(
     weights: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clip, "SCALED_ABROAD", 64)
@@ -173,7 +175,7 @@ def test_a_policy_from_frames_and_words(
     assert not (tmp_path / "no").exists()
 
 
-def test_the_same_around_somebody_s_env(weights: Path) -> None:
+def test_clip_reward_wrapper_on_a_gymnasium_env(weights: Path) -> None:
     own = f"embedded:{weights}"
     env = FrameRewardWrapper(
         gymnasium.make("CartPole-v1", render_mode="rgb_array"), UPRIGHT, encoder=own
@@ -216,7 +218,7 @@ def test_the_same_around_somebody_s_env(weights: Path) -> None:
         FrameScorer(UPRIGHT, encoder="embedded")
 
 
-def test_the_highest_paid_are_not_neighbours() -> None:
+def test_highest_rewarded_frames_are_spread_out() -> None:
     reward = np.zeros((40, 2))
     reward[10:13, 0], reward[30, 1] = [5, 6, 5], 4
     live = np.ones((40, 2), bool)

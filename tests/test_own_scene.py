@@ -101,7 +101,7 @@ def table(scene: Path | str, robot: str = "ur5e", rows: int = 64, seed: int = 1)
 
 # What there is.
 @ARMS
-def test_bodies_are_as_the_card_says(scene: Path, robot: str) -> None:
+def test_scene_body_sizes_match_the_card(scene: Path, robot: str) -> None:
     env = table(scene, robot, rows=8)
     card = from_dict(json.loads(json.dumps(env.card)))
     half = {e.name: e.half for e in card.entities}
@@ -117,7 +117,7 @@ def test_bodies_are_as_the_card_says(scene: Path, robot: str) -> None:
 
 
 @ARMS
-def test_things_are_where_the_card_has_them(scene: Path, robot: str) -> None:
+def test_scene_objects_start_in_their_regions(scene: Path, robot: str) -> None:
     env = table(scene, robot, rows=128)
     middle = env.task.middle()
     env.reset()
@@ -135,7 +135,7 @@ def test_things_are_where_the_card_has_them(scene: Path, robot: str) -> None:
     assert gap.min() > 0.025 + 0.02
 
 
-def test_a_tilted_and_off_centre_body_stands_as_it_was_drawn(tmp_path: Path) -> None:
+def test_tilted_off_centre_body_keeps_its_pose(tmp_path: Path) -> None:
     lying = '<body name="rod" pos="0 0 .01" euler="0 90 0"><freejoint/>{}</body>'
     rod = '<geom type="cylinder" size=".01 .03" pos="0 0 .05"/>'
     path = written(tmp_path, world(lying.format(rod)), '[rod]\nkind = "item"\nat = "drawn"\n')
@@ -173,7 +173,7 @@ GOALS = (
 
 
 @ARMS
-def test_margins_and_judge_agree(scene: Path, robot: str) -> None:
+def test_own_scene_margins_agree_with_the_judge(scene: Path, robot: str) -> None:
     env = table(scene, robot, rows=128)
     card = from_dict(env.card)
     env.reset()
@@ -193,7 +193,7 @@ def test_margins_and_judge_agree(scene: Path, robot: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_needs_no_file_of_the_scene(scene: Path, tmp_path: Path, capsys) -> None:
+def test_run_stores_its_scene(scene: Path, tmp_path: Path, capsys) -> None:
     tiny = "--env-steps 640 --episodes 8 --eval-points 0 --tuning.num-envs 8 --tuning.n-steps 40"
     begin = f"train tabletop --scene {scene} --robot ur5e --name one --runs {tmp_path / 'runs'}"
     goal = ["--things", "blue can", "--goal", "push the red brick next to the can"]
@@ -211,7 +211,7 @@ def test_a_run_needs_no_file_of_the_scene(scene: Path, tmp_path: Path, capsys) -
     )
 
 
-def test_python_takes_it_and_names_must_be_free(scene: Path) -> None:
+def test_own_scene_from_python_and_name_collisions(scene: Path) -> None:
     env = table(scene, rows=4)
     again = table(env.task.scene, rows=4)
     assert (env.reset() == again.reset()).all()
@@ -314,7 +314,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_is_one_error_with_file_and_entry(tmp_path: Path, what: str) -> None:
+def test_scene_error_names_file_and_entry(tmp_path: Path, what: str) -> None:
     xml, card, said = WRONG[what]
     with pytest.raises(ValueError, match=said):
         table(written(tmp_path, xml, card), robot="so101")
@@ -349,7 +349,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_nothing_is_run_and_nothing_outside_is_read(tmp_path: Path, what: str) -> None:
+def test_scene_with_plugins_or_outside_paths_is_refused(tmp_path: Path, what: str) -> None:
     extra, said = HOSTILE[what]
     (tmp_path / "secret.obj").write_text("v 0 0 0\n")
     folder = tmp_path / "mine"
@@ -361,7 +361,7 @@ def test_nothing_is_run_and_nothing_outside_is_read(tmp_path: Path, what: str) -
         table(written(folder, world(loose("brick"), extra=extra), ONE))
 
 
-def test_a_text_that_names_a_path_outside_is_refused_too() -> None:
+def test_packed_scene_with_outside_paths_is_refused() -> None:
     """What a run's config holds was perhaps downloaded."""
     xml = world(loose("brick"), extra=MESH.format("/etc/hostname.obj"))
     whole = {"name": "scene.xml", "xml": xml, "card": ONE, "files": {}}
@@ -375,7 +375,7 @@ def test_a_text_that_names_a_path_outside_is_refused_too() -> None:
             read_user_scene(text)
 
 
-def test_meshes_and_textures_of_the_folder_are_seen(tmp_path: Path) -> None:
+def test_scene_meshes_and_textures_are_rendered(tmp_path: Path) -> None:
     corners = [f"v {x} {y} {z}" for x in (0, 0.03) for y in (0, 0.03) for z in (0, 0.03)]
     (tmp_path / "meshes").mkdir()
     (tmp_path / "meshes" / "hull.obj").write_text("\n".join([*corners, "f 1 2 3", "f 5 6 7 8"]))
@@ -390,7 +390,7 @@ def test_meshes_and_textures_of_the_folder_are_seen(tmp_path: Path) -> None:
         table(path)
 
 
-def test_a_sky_of_its_own_stays(tmp_path: Path) -> None:
+def test_scene_keeps_its_own_skybox(tmp_path: Path) -> None:
     sky = '<texture type="skybox" builtin="flat" rgb1="{}" width="1" height="6"/>'
     looks = {"ours": "", "red": f"<asset>{sky.format('1 0 0')}</asset>"}
     for name, extra in looks.items():
@@ -403,7 +403,7 @@ def test_a_sky_of_its_own_stays(tmp_path: Path) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(alphabet="<>/=\"' abodymujcgenrt0.\n[]", max_size=120), st.text(max_size=60))
-def test_any_text_is_a_scene_or_one_error(xml: str, card: str) -> None:
+def test_any_text_is_a_scene_or_a_scene_error(xml: str, card: str) -> None:
     whole = {"name": "scene.xml", "xml": xml, "card": card, "files": {}}
     with pytest.raises(SceneError):
         read_user_scene(json.dumps(whole))

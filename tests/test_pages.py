@@ -20,7 +20,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_to_pages_and_headings_that_there_are(page: Path) -> None:
+def test_doc_links_and_anchors_exist(page: Path) -> None:
     links = re.findall(r"\]\(([^)\s]+)\)", CODE.sub("", page.read_text("utf-8")))
     for link in links:
         if link.startswith(("http://", "https://")):
@@ -32,13 +32,13 @@ def test_links_lead_to_pages_and_headings_that_there_are(page: Path) -> None:
             assert anchor in anchors(target), f"{page.name}: {link}"
 
 
-def test_the_menu_has_every_page_once() -> None:
+def test_doc_navigation_lists_every_page_once() -> None:
     """`mkdocs build --strict` says so, too, where mkdocs is installed."""
     menu = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
     named = re.findall(r"([\w/-]+\.md)$", menu, re.MULTILINE)
     assert sorted(named) == sorted(str(p.relative_to(ROOT / "docs")) for p in PAGES[1:])
 
 
-def test_the_readme_is_read_in_three_minutes() -> None:
+def test_readme_is_short_and_names_the_make_targets() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
     assert len(text.splitlines()) <= 80 and "make demo" in text and "make test" in text

@@ -24,7 +24,7 @@ def expected(env: gymnasium.Env, action: Array) -> tuple[Array, float, bool]:
 
 
 @pytest.mark.parametrize("name", MIRRORS)
-def test_a_thousand_random_steps_from_the_same_states(name: str) -> None:
+def test_parity_of_random_steps_with_gymnasium(name: str) -> None:
     theirs = [gymnasium.make(sims.TASKS[name].mirrors).unwrapped for _ in range(ROWS)]
     env = sims.make(name, ROWS, num_threads=1)
     task, v = env.task, env.views
@@ -69,7 +69,7 @@ def test_a_thousand_random_steps_from_the_same_states(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MIRRORS)
-def test_scene_time_and_action_are_gymnasiums(name: str) -> None:
+def test_parity_of_time_limits_and_action_spaces(name: str) -> None:
     env, spec = sims.make(name, 1), gymnasium.spec(sims.TASKS[name].mirrors)
     theirs = gymnasium.make(spec).unwrapped
     assert env.control_dt == pytest.approx(theirs.dt) and env.max_steps == spec.max_episode_steps
@@ -81,7 +81,7 @@ def test_scene_time_and_action_are_gymnasiums(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MIRRORS)
-def test_starting_states_are_spread_as_gymnasiums(name: str) -> None:
+def test_parity_of_initial_state_distributions(name: str) -> None:
     env, theirs = sims.make(name, 400, seed=1), gymnasium.make(sims.TASKS[name].mirrors).unwrapped
     env.reset()
     drawn = []
@@ -99,7 +99,7 @@ def test_starting_states_are_spread_as_gymnasiums(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MIRRORS)
-def test_ten_thousand_steps_of_a_wider_batch(name: str) -> None:
+def test_parity_does_not_depend_on_batch_size(name: str) -> None:
     """Row k of many is the same as row k of few: parity does not depend on the batch's width."""
     few, many = sims.make(name, ROWS, seed=3), sims.make(name, 64, seed=3)
     assert isinstance(few, BatchEnv)

@@ -128,11 +128,11 @@ def tool_at(qpos: np.ndarray) -> np.ndarray:
     return np.array(clearance().near(qpos, 0.0).tool)
 
 
-def test_keys_are_names() -> None:
+def test_terminal_keys_are_decoded() -> None:
     assert key_names(b"a\x1b[A1\x1bOC\x1b[15~o") == ["a", "up", "1", "right", "o"]
 
 
-def test_the_tool_goes_where_it_is_jogged() -> None:
+def test_jogging_moves_the_tool_in_its_direction() -> None:
     tool, qpos, step = ToolJog(TASK), np.array(TASK.arm.home), 1e-4
     for way in np.vstack([np.eye(3), -np.eye(3)]):
         qvel = tool.qvel(qpos, 0.05 * way)
@@ -143,9 +143,7 @@ def test_the_tool_goes_where_it_is_jogged() -> None:
 
 
 @pytest.mark.parametrize("mode", [b"", b"1"])
-def test_a_key_that_is_held_jogs_and_let_go_stands(
-    bundle: PolicyBundle, tmp_path: Path, mode: bytes
-) -> None:
+def test_held_key_jogs_and_release_stops(bundle: PolicyBundle, tmp_path: Path, mode: bytes) -> None:
     key = held(b"\x1b[D", 0.2, 1.5)
     desk = Desk(bundle, lambda t: key(t) + (mode if t == 0.0 else b""))
     log = tmp_path / "run.mcap"
@@ -169,7 +167,7 @@ def test_a_key_that_is_held_jogs_and_let_go_stands(
         assert np.abs(moved[[0, 2]]).max() < 0.02
 
 
-def test_t_takes_the_arm_and_gives_it_back_and_y_ends_the_run(
+def test_keyboard_t_hands_over_and_y_ends_with_success(
     bundle: PolicyBundle, tmp_path: Path
 ) -> None:
     keys = {0.1: b"t", 0.3: b"t", 0.5: b"y"}
@@ -189,7 +187,7 @@ def test_t_takes_the_arm_and_gives_it_back_and_y_ends_the_run(
     assert replay(log).same
 
 
-def test_a_panel_that_is_gone_holds_the_arm(bundle: PolicyBundle) -> None:
+def test_lost_panel_holds_the_arm(bundle: PolicyBundle) -> None:
     desk = Desk(bundle, held(b"o", 0.1, 0.2))
 
     def watch(tick: Any, ages: Mapping[str, float]) -> None:
@@ -214,7 +212,7 @@ class Pad:
         os.close(self._file)
 
 
-def test_a_gamepad_has_the_arm_while_its_button_is_held(
+def test_gamepad_controls_the_arm_while_its_button_is_held(
     bundle: PolicyBundle, tmp_path: Path
 ) -> None:
     assert EVENT.size == struct.calcsize("=IhBB") == 8
@@ -270,7 +268,7 @@ def leading(away: float) -> Callable[[Desk], ScriptedOperator]:
     return made
 
 
-def test_a_leader_takes_the_arm_without_a_bump(bundle: PolicyBundle, tmp_path: Path) -> None:
+def test_leader_arm_takes_over_without_a_jump(bundle: PolicyBundle, tmp_path: Path) -> None:
     desk, log = Desk(bundle), tmp_path / "run.mcap"
     result = desk.run(human=leading(-0.4)(desk), seconds=2.0, log=log)
     assert result.ended is Ended.DONE
@@ -283,7 +281,7 @@ def test_a_leader_takes_the_arm_without_a_bump(bundle: PolicyBundle, tmp_path: P
 
 
 @pytest.mark.parametrize("away", [LEAD + 0.05, np.nan])
-def test_a_leader_that_is_far_away_is_refused_in_one_line(
+def test_distant_leader_arm_handover_is_refused(
     bundle: PolicyBundle, tmp_path: Path, away: float
 ) -> None:
     desk, log = Desk(bundle), tmp_path / "run.mcap"
@@ -295,7 +293,7 @@ def test_a_leader_that_is_far_away_is_refused_in_one_line(
     assert all(t["refused"].startswith("no handover") for t in ticks_of(log))
 
 
-def test_a_leader_arm_leads_by_its_joints(bundle: PolicyBundle) -> None:
+def test_leader_arm_controls_by_its_joints(bundle: PolicyBundle) -> None:
     desk = Desk(bundle)
     with emulators.make("so101", TASK, seed=3).start() as emulator:
         device = make(f"leader:{emulator.where}", desk.around, taken=False)
@@ -318,7 +316,7 @@ def test_a_leader_arm_leads_by_its_joints(bundle: PolicyBundle) -> None:
             device.close()
 
 
-def test_a_script_is_read_from_a_file(bundle: PolicyBundle, tmp_path: Path) -> None:
+def test_scripted_operator_reads_a_file(bundle: PolicyBundle, tmp_path: Path) -> None:
     desk, file = Desk(bundle), tmp_path / "way.csv"
     joints = desk.around.robot.joints
     home = np.array(TASK.arm.home)
@@ -338,7 +336,7 @@ def test_a_script_is_read_from_a_file(bundle: PolicyBundle, tmp_path: Path) -> N
         make(f"scripted:{file}", desk.around)
 
 
-def test_the_policy_is_watched_while_a_person_drives(bundle: PolicyBundle, tmp_path: Path) -> None:
+def test_policy_is_monitored_during_handover(bundle: PolicyBundle, tmp_path: Path) -> None:
     desk, log = Desk(bundle), tmp_path / "run.mcap"
     qvel = np.array([0.2, 0.0, 0.0, 0.0, 0.0])
     script = lambda t: OperatorInput(now_of(desk), True, qvel=qvel) if 0.2 <= t < 0.7 else None  # noqa: E731
@@ -375,7 +373,7 @@ class Looking:
         return self._eyes.read()
 
 
-def test_pictures_are_in_the_log_with_their_times(bundle: PolicyBundle, tmp_path: Path) -> None:
+def test_log_has_camera_frames_with_timestamps(bundle: PolicyBundle, tmp_path: Path) -> None:
     desk, log = Desk(bundle), tmp_path / "run.mcap"
     camera = RecordedCamera(Camera(desk.clock), "front")
     desk.run(perception=Looking(desk.eyes, camera), film=[camera], log=log)
@@ -403,7 +401,7 @@ def test_pictures_are_in_the_log_with_their_times(bundle: PolicyBundle, tmp_path
         (["--dial", "0"], "--dial must be above 0 and at most 1, got 0"),
     ],
 )
-def test_mistakes_are_one_line(
+def test_operator_option_errors_are_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], args: list[str], said: str
 ) -> None:
     reach_bundle.write(tmp_path, "so101")
@@ -412,11 +410,11 @@ def test_mistakes_are_one_line(
     assert said in error and error.count("\n") == 1
 
 
-def test_every_device_is_named() -> None:
+def test_operator_devices_are_listed() -> None:
     assert [parse_device(f"{name}:x")[0] for name in HUMANS] == [*HUMANS]
 
 
-def test_in_shadow_nothing_is_judged_and_the_dial_is_heard(
+def test_shadow_mode_has_no_verdict_and_obeys_the_dial(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder := tmp_path / "bundle").mkdir()
@@ -433,7 +431,7 @@ def test_in_shadow_nothing_is_judged_and_the_dial_is_heard(
     assert read_log(log / "episode_0000.mcap").ticks == told.ticks  # what was recorded stays
 
 
-def test_who_says_how_it_went_has_not_taken_the_arm() -> None:
+def test_verdict_key_is_not_a_handover() -> None:
     keys = iter([b"y", b"", b"t", b"x"])
 
     class Leads:
@@ -447,7 +445,7 @@ def test_who_says_how_it_went_has_not_taken_the_arm() -> None:
     assert [hand.verdict for hand in hands] == ["success", "", "", "discard"]
 
 
-def test_a_terminal_is_the_operators_while_somebody_sets_the_scene(tmp_path: Path) -> None:
+def test_panel_hides_while_the_operator_sets_the_scene(tmp_path: Path) -> None:
     """In shadow too, where nobody is asked how it went: keys that the panel takes are lost."""
     reach_bundle.write(tmp_path, "so101")
     bundle, said = PolicyBundle.load(tmp_path), []
@@ -478,7 +476,7 @@ def test_a_terminal_is_the_operators_while_somebody_sets_the_scene(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_keys_of_a_real_terminal_drive_and_turn_the_dial(tmp_path: Path) -> None:
+def test_terminal_keys_drive_the_arm_and_dial(tmp_path: Path) -> None:
     from test_monitor import Terminal
 
     (folder := tmp_path / "bundle").mkdir()
@@ -505,7 +503,7 @@ def test_keys_of_a_real_terminal_drive_and_turn_the_dial(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_leader_arm_leads_another_over_two_wires(tmp_path: Path) -> None:
+def test_leader_arm_teleoperates_over_two_wires(tmp_path: Path) -> None:
     task = sims.make_task("reach", robot="so101", goal="touch_red_cube")
     log = tmp_path / "log"
     with (

@@ -24,7 +24,7 @@ def frames(clock: VirtualClock, eyes: SimPerception, n: int, dt: float = 0.05) -
     return out
 
 
-def test_perfect_eyes_tell_the_truth_now() -> None:
+def test_perception_without_noise_is_exact_and_current() -> None:
     clock = VirtualClock(5.0)
     pose = SimPerception(lambda: world(clock), clock).read()["cube"]
     np.testing.assert_allclose(pose.pos, HOME + [5, 0, 0])
@@ -32,7 +32,7 @@ def test_perfect_eyes_tell_the_truth_now() -> None:
     assert pose.t == pytest.approx(5.0)
 
 
-def test_latency_shows_the_past_and_says_when() -> None:
+def test_perception_latency_delays_poses_with_timestamps() -> None:
     clock = VirtualClock()
     seen = frames(clock, SimPerception(lambda: world(clock), clock, latency=0.1), 5)
     assert seen[0] == {} and seen[1] == {}
@@ -41,7 +41,7 @@ def test_latency_shows_the_past_and_says_when() -> None:
         assert seen[k]["cube"].pos[0] == pytest.approx(0.1 + seen[k]["cube"].t)
 
 
-def test_what_drops_out_grows_old() -> None:
+def test_perception_dropouts_age_poses() -> None:
     clock = VirtualClock()
     seen = frames(clock, SimPerception(lambda: world(clock), clock, dropout=0.5, seed=1), 200)
     ages = np.array([0.05 * k - s["cube"].t for k, s in enumerate(seen) if s])
@@ -49,7 +49,7 @@ def test_what_drops_out_grows_old() -> None:
     assert 0.4 < fresh < 0.6 and ages.max() > 0.1
 
 
-def test_each_thing_is_off_to_a_side_of_its_own_as_long_as_it_is_watched() -> None:
+def test_perception_bias_is_constant_per_object() -> None:
     clock = VirtualClock()
     truth = {"cube": (HOME, LEVEL), "ball": (HOME + 0.1, LEVEL)}
 
@@ -67,7 +67,7 @@ def test_each_thing_is_off_to_a_side_of_its_own_as_long_as_it_is_watched() -> No
     np.testing.assert_array_equal(one["cube"], again["cube"])
 
 
-def test_noise_has_the_size_asked_for_and_the_seed_decides() -> None:
+def test_perception_noise_has_its_size_and_seed() -> None:
     clock = VirtualClock()
     eyes = SimPerception(
         lambda: {"cube": (HOME, LEVEL)}, clock, noise=0.003, angle_noise=0.05, seed=2

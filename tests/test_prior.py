@@ -84,7 +84,7 @@ def new(
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
-def test_a_policy_may_begin_as_a_clone(
+def test_demos_policy_can_start_as_a_clone(
     demos: Path, share: float, training_seed: int, outcome: Callable[..., None]
 ) -> None:
     """It comes to do what was done where episodes succeeded, while critics learn of its own steps;
@@ -140,7 +140,7 @@ def test_guided_noise_points_where_demonstrations_differ(
     outcome("variance at rest, of that away", torch.cov(at_rest).trace() / there.trace(), below=0.1)
 
 
-def test_some_rows_explore_by_it_and_demonstrations_need_not_be_in_batches(demos: Path) -> None:
+def test_guided_noise_works_without_demos_in_batches(demos: Path) -> None:
     learner = new(demos, kind=EnsembleConfig, guided_noise=0.5, demo_share=0.0)
     learn(learner, 160)
     algorithm, half = learner.algorithm, ROWS // 2
@@ -160,7 +160,7 @@ def test_some_rows_explore_by_it_and_demonstrations_need_not_be_in_batches(demos
         EnsembleConfig(guided_noise=0.5)
 
 
-def test_guided_noise_goes_on_where_a_run_stopped(demos: Path, tmp_path: Path) -> None:
+def test_guided_noise_resumes_identically(demos: Path, tmp_path: Path) -> None:
     def one(seed: int = 0) -> Learner:
         return new(demos, seed=seed, kind=EnsembleConfig, guided_noise=0.5)
 
@@ -184,7 +184,7 @@ def offline(demos: Path, model: Height | None = None, seed: int = 0, **more) -> 
 
 
 @pytest.mark.parametrize("paid", [False, True])
-def test_offline_learning_imitates_what_was_done_and_moves_nothing(
+def test_offline_learning_imitates_data_without_env_steps(
     demos: Path, paid: bool, training_seed: int, outcome: Callable[..., None]
 ) -> None:
     """Of a dataset half of which is noise: successful episodes become more likely."""
@@ -207,7 +207,7 @@ def test_offline_learning_imitates_what_was_done_and_moves_nothing(
     assert algorithm.replay_buffer.size() == 0 and not learner.env.sim.state()[:, 0].any()
 
 
-def test_offline_learning_imitates_what_was_worth_more(
+def test_offline_learning_prefers_rewarded_actions(
     demos: Path, monkeypatch: pytest.MonkeyPatch, training_seed: int, outcome: Callable[..., None]
 ) -> None:
     """One of two actions is paid, everywhere: the policy takes that, and without a temperature
@@ -233,7 +233,7 @@ def test_offline_learning_imitates_what_was_worth_more(
     outcome("action without a temperature", abs(acts(0.0)), below=0.15)
 
 
-def test_offline_learning_goes_on_where_it_stopped(demos: Path, tmp_path: Path) -> None:
+def test_offline_learning_resumes_identically(demos: Path, tmp_path: Path) -> None:
     whole = offline(demos, Height())
     learn(whole, 200)
     run = RunDir.create(tmp_path / "run", {})
@@ -243,7 +243,7 @@ def test_offline_learning_goes_on_where_it_stopped(demos: Path, tmp_path: Path) 
     assert_same(whole, rest)
 
 
-def test_offline_learning_needs_a_data_set(demos: Path) -> None:
+def test_offline_learning_requires_demos(demos: Path) -> None:
     with pytest.raises(ValueError, match="give --demos DIR"):
         IQLConfig().check(sims.make("lift", 1))
     for wrong, said in (
@@ -262,7 +262,7 @@ def test_offline_learning_needs_a_data_set(demos: Path) -> None:
             TrainConfig(task="lift", tuning=IQLConfig(demos=str(demos)), **option)
 
 
-def test_what_is_played_again_is_what_was_written(demos: Path) -> None:
+def test_replayed_demos_equal_the_dataset(demos: Path) -> None:
     written = read_demonstrations(demos, failures=True)
     prior = DemoReplay(written, sims.make("lift", 1), None)
     assert len(prior) == len(written.obs) == 6 * 80
@@ -290,7 +290,7 @@ class AtTheEnd(Height):
         return RewardOutput(last.astype(np.float32), segment.valid)
 
 
-def test_what_is_paid_at_an_episodes_end_is_paid_and_over_there(demos: Path) -> None:
+def test_demo_rewards_at_episode_end_terminate(demos: Path) -> None:
     prior = DemoReplay(read_demonstrations(demos, failures=True), sims.make("lift", 1), AtTheEnd())
     prior.score()
     assert prior.last.sum() == 6
@@ -298,7 +298,7 @@ def test_what_is_paid_at_an_episodes_end_is_paid_and_over_there(demos: Path) -> 
     np.testing.assert_array_equal(prior.done, prior.last)
 
 
-def test_another_goal_has_its_own_columns_and_rewards(demos: Path) -> None:
+def test_demos_for_another_goal_get_its_columns_and_rewards(demos: Path) -> None:
     task, _ = formula_goal(
         sims.make_task("lift"), "then(touch(gripper, red_cube), lifted(red_cube))"
     )
@@ -311,7 +311,7 @@ def test_another_goal_has_its_own_columns_and_rewards(demos: Path) -> None:
     assert np.ptp(account, axis=0).max() > 0 and 0 < prior.reward.mean() < 1
 
 
-def test_every_batch_has_its_share_and_rewards_follow_the_model(demos: Path) -> None:
+def test_demo_share_of_batches_and_relabelling(demos: Path) -> None:
     model = Height()
     learner = new(demos, model, demo_share=0.25)
     learn(learner, 64)
@@ -331,7 +331,7 @@ def test_every_batch_has_its_share_and_rewards_follow_the_model(demos: Path) -> 
     assert all(torch.isfinite(p).all() for p in learner.algorithm.policy.parameters())
 
 
-def test_several_steps_of_a_demonstration_are_of_one_episode(demos: Path) -> None:
+def test_n_step_returns_of_demos_stay_in_one_episode(demos: Path) -> None:
     prior, n, gamma = (
         DemoReplay(read_demonstrations(demos, failures=True), sims.make("lift", 1), None),
         4,
@@ -373,7 +373,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
     assert_same(straight, again)
 
 
-def test_a_number_is_so_many_episodes_of_the_tasks_own_expert(tmp_path: Path) -> None:
+def test_demos_number_means_expert_episodes(tmp_path: Path) -> None:
     sim = sims.make("lift", ROWS, seed=5)
     config = replace(TD3Config(**SMALL), demos="3")
     config.check(sim)
@@ -396,7 +396,7 @@ def test_a_number_is_so_many_episodes_of_the_tasks_own_expert(tmp_path: Path) ->
             replace(config, demos=wrong).check(asked_of)
 
 
-def test_what_moves_within_the_bridges_limits_is_shown_so(tmp_path: Path) -> None:
+def test_rate_limited_run_gets_rate_limited_demos(tmp_path: Path) -> None:
     path = tmp_path / "demos"
     assert (
         main(["demos", "lift", str(path), "--episodes", "3", "--seed", "5", "--rate-limited"]) == 0
@@ -412,7 +412,7 @@ def test_what_moves_within_the_bridges_limits_is_shown_so(tmp_path: Path) -> Non
         written.check(sims.make("lift", ROWS))
 
 
-def test_what_was_trained_within_limits_is_told_how_it_does_there(
+def test_rate_limited_run_reports_rate_limited_success(
     short_video: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ["reach", "--reward", "sparse", "--demos", "3", "--rate-limited", "--eval-points", "0"]
@@ -424,7 +424,7 @@ def test_what_was_trained_within_limits_is_told_how_it_does_there(
     assert "Within the limits that the bridge on an arm keeps to: success" in page
 
 
-def test_a_run_goes_on_with_the_demonstrations_it_began_with(demos: Path, tmp_path: Path) -> None:
+def test_resume_requires_the_same_demonstrations(demos: Path, tmp_path: Path) -> None:
     run = RunDir.create(tmp_path / "run", SACConfig(**SMALL))
     learn(new(demos), 24, run=run, checkpoint_every=8)
     write_demos(sims.make_task("lift"), tmp_path / "other", DemoConfig(episodes=2, seed=4))
@@ -432,7 +432,7 @@ def test_a_run_goes_on_with_the_demonstrations_it_began_with(demos: Path, tmp_pa
         learn(new(tmp_path / "other"), 48, run=RunDir.open(run.path), resume=True)
 
 
-def test_what_does_not_fit_is_one_line(demos: Path, tmp_path: Path) -> None:
+def test_mismatched_demos_are_a_one_line_error(demos: Path, tmp_path: Path) -> None:
     def refused(sim, path: Path = demos) -> str:
         with pytest.raises(ValueError) as said:
             TD3Config(**SMALL, demos=str(path)).check(sim)
@@ -469,7 +469,9 @@ def test_what_does_not_fit_is_one_line(demos: Path, tmp_path: Path) -> None:
         EnsembleConfig(clone_updates=1)
 
 
-def test_from_the_shell(demos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demos_option_on_the_command_line(
+    demos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked = ["lift", "--reward", "sparse", "--learner", "sac", "--runs", str(tmp_path)]
     typed = parse_train([*asked, "--demos", str(demos), "--tuning.demo-share", "0.2"]).config_values
     config = with_presets(TrainConfig(**typed))
@@ -498,9 +500,7 @@ def test_from_the_shell(demos: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
         (["tabletop", "--things", "two red cubes", "--goal", "stack the red cubes"], False),
     ],
 )
-def test_who_is_to_carry_and_let_go_is_told_what_that_is_learned_from(
-    typed: list[str], advised: bool
-) -> None:
+def test_advice_suggests_demos_for_placing_goals(typed: list[str], advised: bool) -> None:
     """But where nobody could show it."""
     resolved = resolve(TrainConfig(**parse_train(typed).config_values))
     assert ("--demos 50" in pre_run_advice(resolved)) is advised

@@ -53,7 +53,7 @@ def obs(bundle: PolicyBundle) -> np.ndarray:
     return np.linspace(-1, 1, bundle.manifest.obs_dim, dtype=np.float32)
 
 
-def test_another_process_answers_the_same(bundle: PolicyBundle, policy: PolicyProcess) -> None:
+def test_policy_process_matches_the_policy(bundle: PolicyBundle, policy: PolicyProcess) -> None:
     for k in range(5):
         np.testing.assert_array_equal(
             policy.act(k * obs(bundle))[0], bundle.act(k * obs(bundle))[0]
@@ -63,7 +63,7 @@ def test_another_process_answers_the_same(bundle: PolicyBundle, policy: PolicyPr
 
 
 @pytest.mark.fault(25, 28, 29)
-def test_a_policy_that_stalls_is_noticed_and_its_old_answer_is_dropped(
+def test_stalled_policy_is_detected_and_its_output_dropped(
     bundle: PolicyBundle, policy: PolicyProcess
 ) -> None:
     policy.act(obs(bundle))
@@ -84,7 +84,7 @@ def test_a_policy_that_stalls_is_noticed_and_its_old_answer_is_dropped(
 
 @pytest.mark.fault(26)
 @pytest.mark.parametrize("verb", ["beat", "act"])
-def test_a_policy_that_dies_is_noticed_at_the_next_word(
+def test_dead_policy_is_detected(
     bundle: PolicyBundle, policy: PolicyProcess, verb: str, took: Took
 ) -> None:
     policy.act(obs(bundle))
@@ -97,7 +97,7 @@ def test_a_policy_that_dies_is_noticed_at_the_next_word(
     assert stop.value.fault is Fault.POLICY_LOST
 
 
-def test_a_policy_that_is_killed_while_it_begins_is_one_line(
+def test_policy_killed_at_start_is_a_one_line_error(
     bundle: PolicyBundle, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin = child_process.start_child
@@ -112,7 +112,7 @@ def test_a_policy_that_is_killed_while_it_begins_is_one_line(
         PolicyProcess(bundle, folder, budget=BUDGET)
 
 
-def test_a_policy_that_dies_between_two_episodes_ends_them_and_that_is_said(
+def test_policy_death_between_episodes_is_reported(
     bundle: PolicyBundle, policy: PolicyProcess
 ) -> None:
     class Killing(SimStage):
@@ -127,7 +127,7 @@ def test_a_policy_that_dies_between_two_episodes_ends_them_and_that_is_said(
 
 
 @pytest.mark.fault(21, 27)
-def test_an_exception_in_the_policy_comes_with_its_traceback(
+def test_policy_exception_includes_its_traceback(
     bundle: PolicyBundle, policy: PolicyProcess
 ) -> None:
     with pytest.raises(SafetyStop, match="the policy failed: ValueError: obs must have") as stop:
@@ -138,7 +138,7 @@ def test_an_exception_in_the_policy_comes_with_its_traceback(
 
 
 @pytest.mark.fault(30)
-def test_nobody_else_can_speak_to_bridge_or_policy(policy: PolicyProcess) -> None:
+def test_policy_socket_is_private(policy: PolicyProcess) -> None:
     """The pair of sockets has no name, and no other process of ours inherits an end."""
     assert policy._socket.getsockname() == policy._socket.getpeername() == ""
     assert not policy._socket.get_inheritable()
@@ -152,7 +152,7 @@ def test_nobody_else_can_speak_to_bridge_or_policy(policy: PolicyProcess) -> Non
 
 
 @pytest.mark.fault(53)
-def test_a_bundle_that_was_changed_meanwhile_is_refused(
+def test_bundle_changed_before_start_is_refused(
     bundle: PolicyBundle, folder: Path, tmp_path: Path
 ) -> None:
     for path in folder.iterdir():
@@ -301,7 +301,7 @@ def test_kill_9_of_the_policy_stops_and_parks_the_arm(deployed: Deployed, took: 
 @pytest.mark.slow
 @pytest.mark.fault(31, 32)
 @pytest.mark.parametrize("whom", ["bridge", "bridge and policy", "stopped bridge"])
-def test_whoever_is_killed_the_bus_holds_and_a_helper_parks_and_relaxes(
+def test_any_killed_process_leads_to_hold_park_and_relax(
     deployed: Deployed, whom: str, took: Took
 ) -> None:
     policy, case = deployed.child("policy_process"), f"({whom}, {deployed.robot})"
@@ -328,7 +328,7 @@ def test_whoever_is_killed_the_bus_holds_and_a_helper_parks_and_relaxes(
 @pytest.mark.slow
 @pytest.mark.fault(62)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_a_bus_that_is_gone_leaves_an_arm_that_holds_and_the_bridge_parks_it(
+def test_dead_bus_leaves_a_holding_arm_that_is_parked(
     deployed: Deployed, how: signal.Signals, took: Took
 ) -> None:
     bus, killed = deployed.child("bus_process"), time.monotonic()
@@ -351,9 +351,7 @@ def test_a_bus_that_is_gone_leaves_an_arm_that_holds_and_the_bridge_parks_it(
 @pytest.mark.slow
 @pytest.mark.fault(64)
 @pytest.mark.parametrize("deployed", ["so101"], indirect=True)
-def test_an_arm_that_everybody_left_stiff_is_found_and_parked_on_a_word(
-    deployed: Deployed, took: Took
-) -> None:
+def test_arm_left_with_torque_is_parked_by_if_torque_on(deployed: Deployed, took: Took) -> None:
     killed = time.monotonic()
     for pid in (deployed.child("bus_process"), deployed.child("policy_process")):
         os.kill(pid, signal.SIGKILL)
@@ -372,9 +370,7 @@ def test_an_arm_that_everybody_left_stiff_is_found_and_parked_on_a_word(
 @pytest.mark.slow
 @pytest.mark.fault(32)
 @pytest.mark.parametrize("deployed", ["so101"], indirect=True)
-def test_everybody_who_stands_still_leaves_an_arm_that_holds(
-    deployed: Deployed, took: Took
-) -> None:
+def test_stalled_processes_leave_a_holding_arm(deployed: Deployed, took: Took) -> None:
     """The first who goes on is the bus: to it the bridge is silent."""
     bus, policy = deployed.child("bus_process"), deployed.child("policy_process")
     stopped = time.monotonic()
@@ -393,7 +389,7 @@ def test_everybody_who_stands_still_leaves_an_arm_that_holds(
 @pytest.mark.slow
 @pytest.mark.fault(31)
 @pytest.mark.parametrize("deployed", ["so101"], indirect=True)
-def test_a_helper_that_is_killed_is_followed_by_another(deployed: Deployed) -> None:
+def test_killed_rescue_process_is_replaced(deployed: Deployed) -> None:
     bus = psutil.Process(deployed.child("bus_process"))
     os.kill(deployed.bridge.pid, signal.SIGKILL)
     begun = time.monotonic()

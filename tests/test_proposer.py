@@ -87,7 +87,7 @@ def card(task: str = "reach") -> TaskCard:
         ("push", "shovel the cube to the ball without touching it", ""),  # touching which?
     ],
 )
-def test_what_was_meant_is_among_the_offers(task: str, text: str, wanted: str) -> None:
+def test_suggestions_include_the_intended_goal(task: str, text: str, wanted: str) -> None:
     with pytest.raises(Refusal):
         read(text, card(task))
     offered = [str(formula) for formula in load_shipped().propose(text, card(task))]
@@ -108,24 +108,24 @@ def test_what_was_meant_is_among_the_offers(task: str, text: str, wanted: str) -
         "",
     ],
 )
-def test_nothing_is_offered_that_leaves_out_what_was_said(text: str) -> None:
+def test_no_suggestion_omits_a_part_of_the_sentence(text: str) -> None:
     assert load_shipped().propose(text, card()) == []
 
 
-def test_a_sequence_is_cut_where_the_reader_would_cut_it() -> None:
+def test_suggestions_split_sequences_like_the_grammar() -> None:
     offered = load_shipped().propose("tappity the ball, then next to the red cube kinda", card())
     assert offered and all(str(f).startswith("then(touch(gripper, blue_ball), ") for f in offered)
     offered = load_shipped().propose("whack the ball, after that cube kinda hover", card())
     assert offered and not any("then" in str(f) for f in offered)  # "that cube"
 
 
-def test_many_parts_take_no_longer_than_their_number() -> None:
+def test_suggestion_time_is_linear_in_parts() -> None:
     text = " then ".join(["loiter kinda over the ball"] * 16)
     offered = load_shipped().propose(text, card())
     assert len(offered) == 3 and str(offered[0]).count("above(gripper, blue_ball)") == 16
 
 
-def test_what_may_not_stand_where_it_was_meant_is_not_offered() -> None:
+def test_invalid_suggestions_do_not_raise() -> None:
     """Touching within a second, always: what happens once is no state that is kept up."""
     assert load_shipped().propose("a s red always", card("reach")) == []
 
@@ -135,18 +135,18 @@ WORDS = "a gripper red cube ball can push paw over by then for 5 cm 2 s not go l
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from(WORDS), max_size=12), st.sampled_from(["reach", "lift", "ant"]))
-def test_every_offer_can_be_said_and_filled(words: list[str], task: str) -> None:
+def test_suggestions_are_distinct_and_valid(words: list[str], task: str) -> None:
     found = load_shipped().propose(" ".join(words), card(task))
     assert len(found) <= 3 and len({fill(f, card(task)) for f in found}) == len(found)
 
 
-def test_the_sets_kept_out_are_no_lessons() -> None:
+def test_held_out_sentences_are_not_training_data() -> None:
     taught = {text for text, _, _ in lessons()}
     kept = {text for name in list(SETS)[:UNSEEN] for text, _, _ in labelled(name)}
     assert len(taught) > 4000 and len(kept) > 1000 and not taught & kept
 
 
-def test_it_learns_from_labelled_sentences(tmp_path: Path) -> None:
+def test_proposer_learns_from_labelled_sentences(tmp_path: Path) -> None:
     """Words that neither the reader nor the shipped weights know."""
     other = card("drawer")
     atoms = {atom.predicate: atom for atom in candidate_atoms(other)}
@@ -161,7 +161,7 @@ def test_it_learns_from_labelled_sentences(tmp_path: Path) -> None:
     assert made.propose("quix it now", other)[0] == closed
 
 
-def test_other_weights_are_refused_in_a_line(tmp_path: Path) -> None:
+def test_invalid_proposer_weights_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"expected weights \(8192, kinds\)"):
         Proposer([NOTHING], np.zeros((WIDTH, 2)), np.zeros(1))
     path = tmp_path / "x.safetensors"
@@ -173,7 +173,7 @@ def test_other_weights_are_refused_in_a_line(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- at the command line
 
 
-def test_nobody_there_to_say_yes_trains_nothing(
+def test_unparsed_goal_without_a_terminal_trains_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     args = ["train", "reach", "--reward", "offline", "--runs", str(tmp_path), "--goal", UNREAD]
@@ -191,7 +191,7 @@ class Training(Exception):
     """Everything is set up, and the training would begin."""
 
 
-def test_what_was_accepted_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accepted_suggestion_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = []
 
     def begin(env: object, model: object, config: TrainConfig, *rest: object) -> None:
@@ -230,9 +230,7 @@ def test_what_was_accepted_is_trained(tmp_path: Path, monkeypatch: pytest.Monkey
         (UNREAD, "reach", "above(gripper, red_cube, height=0.05"),
     ],
 )
-def test_a_sentence_that_stands_for_its_task_is_accepted_too(
-    text: str, task: str, goal: str
-) -> None:
+def test_accept_works_with_a_sentence_as_task(text: str, task: str, goal: str) -> None:
     def command(argv: Sequence[str]) -> int:
         parsed = parse_train(argv)
         assert parsed.task == task and (parsed.formula or parsed.goal).startswith(goal)
@@ -242,7 +240,9 @@ def test_a_sentence_that_stands_for_its_task_is_accepted_too(
 
 
 @pytest.mark.parametrize("answer, taken", [("2\n", 2), ("\n", 0), ("9\n", 0), ("", 0)])
-def test_a_person_is_asked(answer: str, taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_user_is_asked_for_a_suggestion(
+    answer: str, taken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     goal = read_goal(make("reach"), UNREAD)
     runs: list[list[str]] = []
 
@@ -267,7 +267,7 @@ def test_a_person_is_asked(answer: str, taken: int, monkeypatch: pytest.MonkeyPa
         assert runs[1] == ["reach", offer.option, offer.value]
 
 
-def test_a_terminal_is_where_somebody_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_detection_needs_stdin_and_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = pty.openpty()
     with open(here), open(there) as terminal, open(os.devnull) as nobody:
         for stdin, stderr in ((terminal, terminal), (nobody, terminal), (terminal, nobody)):

@@ -20,7 +20,7 @@ def run(page: Path) -> dict[str, Any]:
     return names
 
 
-def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_tutorial_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found = run(ROOT / "docs" / "tutorials" / "python.md")
     trained, longer, again = (found[name] for name in ("trained", "longer", "again"))

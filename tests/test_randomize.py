@@ -45,7 +45,7 @@ def actions(env: BatchEnv, steps: int, seed: int = 0) -> Array:
 
 
 @NAMES
-def test_width_0_is_the_plain_simulator_bit_for_bit(name: str) -> None:
+def test_scale_0_equals_the_plain_simulator(name: str) -> None:
     plain, env = BatchEnv(task_of(name), 4, seed=3), made(name, 4, randomize=Randomize(width=0.0))
     assert (plain.reset() == env.reset()).all()
     for action in actions(env, 15):
@@ -58,7 +58,7 @@ def test_width_0_is_the_plain_simulator_bit_for_bit(name: str) -> None:
 
 
 @NAMES
-def test_a_row_alone_is_that_row_of_a_wider_batch(name: str) -> None:
+def test_randomized_env_alone_equals_the_env_in_a_batch(name: str) -> None:
     wide, alone = made(name), made(name, 1, rows=[5])
     assert (wide.reset()[5] == alone.reset()[0]).all()
     for action in actions(wide, 18):
@@ -72,7 +72,7 @@ def test_a_row_alone_is_that_row_of_a_wider_batch(name: str) -> None:
     assert (wide.render(np.array([5])) == alone.render()).all()
 
 
-def test_models_differ_by_row_and_episode_within_their_ranges() -> None:
+def test_randomized_models_vary_by_env_and_episode_in_range() -> None:
     env = made("reach", 64, only(mass=0.3, friction=0.4, damping=0.5, gain=0.1))
     env.reset()
     base, batch = env.model, env.batch
@@ -94,7 +94,7 @@ def test_models_differ_by_row_and_episode_within_their_ranges() -> None:
     np.testing.assert_allclose(total, batch.expanded("body_mass").sum(axis=1))
 
 
-def test_physics_really_differs_and_success_stays_the_truth() -> None:
+def test_randomized_physics_differs_and_success_is_exact() -> None:
     env, plain = made("push", 16, only(mass=0.5, friction=0.9)), sims.make("push", 16, seed=3)
     env.reset()
     plain.reset()
@@ -116,7 +116,7 @@ def between(past: list[Array], t: int, late: Array) -> Array:
     return (1 - share) * first + share * second
 
 
-def test_an_action_arrives_late_by_shares_of_a_step() -> None:
+def test_action_delay_is_a_fraction_of_a_step() -> None:
     env, plain = made("hopper", 32, only(action_delay=2.0)), sims.make("hopper", 32, seed=3)
     env.reset()
     plain.reset()
@@ -129,7 +129,7 @@ def test_an_action_arrives_late_by_shares_of_a_step() -> None:
         assert (env.batch.qpos == plain.batch.qpos).all()
 
 
-def test_observations_arrive_late_and_noisy_but_the_state_does_not() -> None:
+def test_observations_are_delayed_and_noisy_but_not_the_state() -> None:
     env, plain = made("reach", 32, only(obs_delay=1.0)), sims.make("reach", 32, seed=3)
     seen, true = [env.reset()], [plain.reset()]
     for action in actions(env, 5):
@@ -153,7 +153,7 @@ ARM_TASKS = ("reach", "stack", "drawer", "button", "drawer_then_place")
 
 
 @pytest.mark.parametrize("name", ARM_TASKS)
-def test_all_that_is_told_of_a_place_is_told_of_the_same_wrong_place(name: str) -> None:
+def test_all_columns_of_a_position_share_its_error(name: str) -> None:
     """Columns that say one thing twice stay in step, however wrong what was sensed is."""
     env = made(name, 6, Randomize(obs_delay=0.0))
     obs = env.reset()
@@ -176,7 +176,7 @@ def test_all_that_is_told_of_a_place_is_told_of_the_same_wrong_place(name: str) 
 
 
 @pytest.mark.parametrize("name", ("reach", "drawer"))
-def test_a_tip_is_as_wrong_as_its_joints(name: str) -> None:
+def test_tip_error_follows_joint_errors(name: str) -> None:
     env, other = made(name, 6, only(joint_zero=0.02)), sims.make(name, 6, seed=3)
     env.reset()
     other.reset()
@@ -192,7 +192,7 @@ def test_a_tip_is_as_wrong_as_its_joints(name: str) -> None:
     np.testing.assert_allclose(seen, told, atol=0.006)  # but for what is not linear
 
 
-def test_a_bias_lasts_an_episode_and_white_noise_a_look() -> None:
+def test_bias_lasts_an_episode_and_noise_a_measurement() -> None:
     env = made("reach", 64, only(pose_bias=0.004))
     thing = [i for i, n in enumerate(env.obs_names) if n.startswith("thing[")]
 
@@ -214,7 +214,7 @@ def test_a_bias_lasts_an_episode_and_white_noise_a_look() -> None:
     assert np.sqrt((off[-6:] ** 2).mean()) < 0.5 * 0.004  # things at rest, looked at many times
 
 
-def test_a_lost_look_leaves_a_thing_where_it_was_seen() -> None:
+def test_dropped_measurement_keeps_the_last_position() -> None:
     env = made("push", 32, only(pose_lost=9.0))
     thing = [i for i, n in enumerate(env.obs_names) if n.startswith("thing[")]
     first = env.reset()[:, thing]
@@ -222,7 +222,7 @@ def test_a_lost_look_leaves_a_thing_where_it_was_seen() -> None:
     assert np.abs(env.step(np.zeros((32, 3))).obs[:, thing] - first).max() < 1e-6
 
 
-def test_reset_leaves_what_others_see_alone() -> None:
+def test_masked_reset_keeps_other_envs_observations() -> None:
     env = made("reach", 8)
     env.reset()
     for action in actions(env, 5):
@@ -233,7 +233,7 @@ def test_reset_leaves_what_others_see_alone() -> None:
 
 
 @pytest.mark.parametrize("field", ("camera_pos", "camera_turn", "fovy", "light", "colour"))
-def test_each_look_changes_frames_and_is_part_of_the_state(field: str) -> None:
+def test_randomized_appearance_is_part_of_the_state(field: str) -> None:
     env = made("reach", 3, only(**{field: 0.2}))
     env.reset()
     plain = sims.make("reach", 3)
@@ -249,7 +249,7 @@ def test_each_look_changes_frames_and_is_part_of_the_state(field: str) -> None:
         env.render_states(states[:, :nstate])
 
 
-def test_a_state_row_restores_the_robot_it_belongs_to() -> None:
+def test_stored_state_restores_its_randomized_model() -> None:
     env, other = made("hopper", 6), made("hopper", 6, seed=99)
     env.reset()
     for action in actions(env, 9):
@@ -275,7 +275,7 @@ def test_a_state_row_restores_the_robot_it_belongs_to() -> None:
 @pytest.mark.parametrize(
     ("robot", "softest", "stiffest"), [("so101", 10.0, 998.22), ("ur5e", 200.0, 2500.0)]
 )
-def test_servos_are_as_soft_as_such_arms_are_known_to_be(
+def test_randomized_servo_stiffness_is_in_the_known_range(
     robot: str, softest: float, stiffest: float
 ) -> None:
     task = sims.make_task("reach", robot=robot)
@@ -297,7 +297,7 @@ def test_servos_are_as_soft_as_such_arms_are_known_to_be(
     assert (gain[:, others] == own[others]).all()  # jaws that slide, and what is no servo
 
 
-def test_conditions_that_are_told_are_the_same_in_every_row() -> None:
+def test_known_conditions_are_equal_in_every_env() -> None:
     """Delays and softness at their end, biases of that size to either side."""
     task = sims.make_task("reach", robot="so101")
     servos = RandomizedEnv(task, 1, randomize=only(soft=1.0))._servos
@@ -310,7 +310,7 @@ def test_conditions_that_are_told_are_the_same_in_every_row() -> None:
     assert set(np.unique(bias)) == {-0.002, 0.002}
 
 
-def test_an_arm_whose_observation_nobody_tells_apart_is_refused() -> None:
+def test_task_without_observation_parts_cannot_be_randomized() -> None:
     reach = sims.make_task("reach")
 
     class Untold(type(reach)):
@@ -339,7 +339,7 @@ def test_an_arm_whose_observation_nobody_tells_apart_is_refused() -> None:
         ("tabletop", "on(red_cube, white_plate)"),
     ],
 )
-def test_what_is_remembered_is_of_where_things_were_last_seen(name: str, text: str) -> None:
+def test_estimated_state_keeps_last_measured_positions(name: str, text: str) -> None:
     """Loose things, furniture, and what slides in it; and nothing that is seen moves."""
     task = make_goal_task(sims.make_task(name, robot="so101"), parse(text))
     env = RandomizedEnv(task, 8, randomize=Randomize(pose_bias=0.01), seed=3)
@@ -369,7 +369,7 @@ def _arm_dofs(env: RandomizedEnv) -> Array:
 
 
 @NAMES
-def test_a_saved_batch_continues_bit_for_bit(name: str) -> None:
+def test_randomized_state_dict_resumes_bit_for_bit(name: str) -> None:
     env, other = made(name), made(name, seed=99)
     env.reset()
     chosen = actions(env, 24)
@@ -386,7 +386,7 @@ def test_a_saved_batch_continues_bit_for_bit(name: str) -> None:
         other.load_state_dict(BatchEnv(task_of(name), 8).state_dict())
 
 
-def test_a_policy_is_judged_on_randomised_rows_by_the_truth() -> None:
+def test_evaluation_under_randomization_uses_ground_truth() -> None:
     task, seen = sims.make_task("reach", goal="touch_red_cube"), []
     names = sims.make("reach", 1).obs_names
     way = [i for i, n in enumerate(names) if n.startswith("tip_to_thing[")][:3]
@@ -405,7 +405,7 @@ def test_a_policy_is_judged_on_randomised_rows_by_the_truth() -> None:
     assert "seed 5, rows randomised by 0.9; doing nothing" in spread.line()
 
 
-def test_the_width_grows_to_its_value_by_half_of_training() -> None:
+def test_randomization_curriculum_reaches_full_scale_halfway() -> None:
     randomize = Randomize(width=0.8)
     assert [curriculum_width(randomize, share) for share in (0, 0.25, 0.5, 1)] == [0, 0.4, 0.8, 0.8]
     env = made("reach", 64, only(mass=0.5))
@@ -416,7 +416,7 @@ def test_the_width_grows_to_its_value_by_half_of_training() -> None:
         assert np.abs(share - 1).max() == pytest.approx(0.5 * width, rel=0.1)
 
 
-def test_ranges_that_make_no_sense_are_refused() -> None:
+def test_invalid_randomization_ranges_are_refused() -> None:
     with pytest.raises(ValueError, match=r"mass must be in \[0, 10\), got -0.1"):
         Randomize(mass=-0.1)
     with pytest.raises(ValueError, match=r"width 3 times friction 0.4 is a share of 1.20"):
@@ -425,7 +425,7 @@ def test_ranges_that_make_no_sense_are_refused() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ("reach", "hopper", "humanoid"))
-def test_it_costs_the_batch_a_tenth_at_most(name: str) -> None:
+def test_randomization_costs_at_most_ten_percent(name: str) -> None:
     envs = [sims.make(name, 256, num_threads=1), made(name, 256, num_threads=1)]
     costs: list[list[float]] = [[], []]
     chosen = actions(envs[0], 30)

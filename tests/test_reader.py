@@ -48,7 +48,7 @@ def answer(text: str, task: str) -> Formula | str:
         return refusal.code
 
 
-def test_the_sentences_for_development() -> None:
+def test_development_corpus_is_parsed_correctly() -> None:
     """All but one of 156, and 148 of 158, are read as labelled: "make the cube touch the ball" is
     read as next_to, as push's own wordings have it."""
     for name, right in (("formulas", 155), ("numbers", 148)):
@@ -126,7 +126,7 @@ def test_the_sentences_for_development() -> None:
         ("ant", "walk forward and hold it there"),
     ],
 )
-def test_no_word_is_passed_over(task: str, text: str) -> None:
+def test_no_word_is_ignored(task: str, text: str) -> None:
     assert isinstance(answer(text, task), str)
 
 
@@ -552,7 +552,7 @@ def test_no_word_is_passed_over(task: str, text: str) -> None:
         ),
     ],
 )
-def test_reads(task: str, text: str, formula: str) -> None:
+def test_grammar_parses_wording(task: str, text: str, formula: str) -> None:
     assert answer(text, task) == meant(formula, task)
 
 
@@ -582,21 +582,21 @@ def test_reads(task: str, text: str, formula: str) -> None:
         ("reach", "touch the ball and the cube or the can", "it has several readings"),
     ],
 )
-def test_a_refusal_names_what_is_missing(task: str, text: str, why: str) -> None:
+def test_refusal_names_the_missing_part(task: str, text: str, why: str) -> None:
     with pytest.raises(Refusal) as caught:
         read(text, card_of(task))
     assert why.lower() in str(caught.value).lower()
     assert "\n" not in str(caught.value)
 
 
-def test_the_tasks_own_goal_with_its_numbers_spelled_out() -> None:
+def test_goal_key_matches_with_explicit_numbers() -> None:
     reach = sims.make_task("reach")
     assert read_goal(reach, "be left of the red cube").key == "left_of_red_cube"
     assert read_goal(reach, "be 5 cm left of the red cube").key == "left_of_red_cube"
     assert read_goal(reach, "be 7 cm left of the red cube").key == ""
 
 
-def test_a_sentence_is_read_in_a_moment() -> None:
+def test_parsing_takes_under_50_ms() -> None:
     answer("touch the ball", "reach")
     began = time.process_time()
     for row in GOALS:
@@ -637,7 +637,7 @@ def states(draw: st.DrawFn) -> tuple[str, Atom]:
 
 @settings(max_examples=60, deadline=None)
 @given(cm=st.integers(1, 90), thing=st.sampled_from(THINGS))
-def test_units_are_equal(cm: int, thing: str) -> None:
+def test_equal_units_parse_alike(cm: int, thing: str) -> None:
     ways = [f"{cm} cm", f"{cm * 10} mm", f"{cm / 100} m", f"{cm} centimetres", f"{cm}cm"]
     read_as = {answer(f"hover {way} above {named(thing)}", "reach") for way in ways}
     assert len(read_as) == 1
@@ -646,9 +646,7 @@ def test_units_are_equal(cm: int, thing: str) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(first=states(), second=states())
-def test_order_is_the_same_in_each_wording(
-    first: tuple[str, Atom], second: tuple[str, Atom]
-) -> None:
+def test_sequence_wordings_parse_alike(first: tuple[str, Atom], second: tuple[str, Atom]) -> None:
     wanted = meant(join("then", first[1], second[1]), "reach")
     a, b = first[0], second[0]
     for said in (
@@ -662,7 +660,7 @@ def test_order_is_the_same_in_each_wording(
 
 @settings(max_examples=60, deadline=None)
 @given(state=states(), seconds=st.integers(1, 9))
-def test_what_is_said_of_a_state_wraps_it(state: tuple[str, Atom], seconds: int) -> None:
+def test_duration_wordings_wrap_the_state(state: tuple[str, Atom], seconds: int) -> None:
     said, atom = state
     assert answer(f"{said} for {seconds} seconds", "reach") == meant(
         join("hold", atom, seconds=seconds), "reach"
@@ -689,7 +687,7 @@ def test_an_unknown_word_anywhere_is_refused(row: dict[str, str], word: str, at:
 
 @settings(max_examples=100, deadline=None)
 @given(row=st.sampled_from(GOALS), at=st.floats(0, 1))
-def test_a_word_left_out_is_never_another_number(row: dict[str, str], at: float) -> None:
+def test_dropping_a_word_never_changes_a_number(row: dict[str, str], at: float) -> None:
     """Without one of its words a sentence is refused, or means no number that it does not say."""
     words = row["sentence"].split()
     del words[round(at * (len(words) - 1))]
@@ -724,7 +722,7 @@ def numbers_of(formula: Formula) -> list[float]:
     )
 
 
-def test_every_predicate_that_can_be_said_has_a_wording() -> None:
+def test_every_predicate_has_a_wording() -> None:
     """Each row of the table is in the wordings."""
     said = {name for table in (clauses.RELATIONS, clauses.STATES) for name in table}
     said |= {name for name, _, _ in (*clauses.DEEDS, *clauses.BODY_DEEDS)}
@@ -750,7 +748,7 @@ def plain(draw: st.DrawFn) -> Formula:
 
 @settings(max_examples=100, deadline=None)
 @given(formula=plain())
-def test_what_is_read_back_is_read_again(formula: Formula) -> None:
+def test_generated_sentences_parse_back(formula: Formula) -> None:
     card = card_of("reach")
     assert answer(to_sentence(fill(formula, card), card), "reach") == fill(formula, card)
 
@@ -771,6 +769,6 @@ def test_what_is_read_back_is_read_again(formula: Formula) -> None:
         ("touch the leftmost one", "touch(gripper, leftmost(yellow_ball, red_cube_1, red_cube_2))"),
     ],
 )
-def test_one_is_of_what_was_named_before_it(text: str, formula: str) -> None:
+def test_pronoun_one_refers_to_the_last_object(text: str, formula: str) -> None:
     card = from_dict(sims.make_task("tabletop", things="yellow ball, two red cubes").card())
     assert fill(read(text, card), card) == fill(parse(formula), card)

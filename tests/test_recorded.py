@@ -47,7 +47,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return log
 
 
-def test_minari_and_the_clone_read_what_was_recorded(
+def test_robot_logs_export_to_minari_and_clone(
     logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     to = tmp_path / "reach-v0"
@@ -69,7 +69,7 @@ def test_minari_and_the_clone_read_what_was_recorded(
         demos_for(str(to), sims.make("reach", 1, robot="so101"))
 
 
-def test_an_executed_step_is_said_as_the_action_that_made_it() -> None:
+def test_executed_targets_convert_back_to_actions() -> None:
     task = sims.make_task("reach", robot="so101")
     env, twin, rng = BatchEnv(task, 4, seed=5), Twin(task), np.random.default_rng(0)
     env.reset()
@@ -91,7 +91,7 @@ def test_an_executed_step_is_said_as_the_action_that_made_it() -> None:
     assert _action(twin, told, np.array(end), turned)[1] > 0.1
 
 
-def test_what_cannot_be_told_is_left_out_and_counted(
+def test_unusable_log_episodes_are_skipped_and_counted(
     logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task = sims.make_task("reach", robot="so101", goal=GOAL)
@@ -210,7 +210,7 @@ def recorded(
     return log
 
 
-def test_what_a_person_jogs_is_what_is_written(tmp_path: Path) -> None:
+def test_operator_actions_are_exported(tmp_path: Path) -> None:
     task = sims.make_task("reach", robot="so101", goal=GOAL)
     log = recorded(tmp_path / "one.mcap", task, seconds=1.2)
     (one,) = episodes([log], select_logs([log]))
@@ -260,7 +260,7 @@ print(json.dumps({
 
 
 @pytest.mark.slow
-def test_lerobot_itself_reads_what_is_written(tmp_path: Path) -> None:
+def test_lerobot_library_reads_the_export(tmp_path: Path) -> None:
     """In an environment of its own, for it wants an older torch: `make check` makes one."""
     python = os.environ.get("LEROBOT_PYTHON")
     if not python:
@@ -278,7 +278,7 @@ def test_lerobot_itself_reads_what_is_written(tmp_path: Path) -> None:
     assert read["picture"][0] == 3 and 0.0 < read["picture"][3] <= read["picture"][4] < 1.0
 
 
-def test_lerobots_layout_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lerobot_dataset_round_trip(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     paths = three_logs(tmp_path)
     to, scores = tmp_path / "set", tmp_path / "scores.json"
@@ -341,7 +341,7 @@ def check_film(path: Path) -> None:
     assert (np.diff(light[:9]) > -1).all() and light[8] > light[0] + 15 and light[9] < light[8]
 
 
-def test_nobody_stands_by() -> None:
+def test_noop_policy_bundle_is_valid() -> None:
     task = sims.make_task("reach", robot="so101", goal=GOAL)
     bundle = make_noop_policy(task, True)
     assert isinstance(bundle, PolicyBundle) and bundle.manifest.needs_perception
@@ -349,7 +349,7 @@ def test_nobody_stands_by() -> None:
     assert not make_noop_policy(task, False).manifest.needs_perception
 
 
-def test_the_expert_leads_a_task_whose_expert_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_teleop_with_the_scripted_expert(capsys: pytest.CaptureFixture[str]) -> None:
     around = DeviceContext(robot=None, clock=VirtualClock(1.0))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="scripted:expert needs object poses"):
         make("scripted:expert", around)
@@ -360,7 +360,7 @@ def test_the_expert_leads_a_task_whose_expert_there_is(capsys: pytest.CaptureFix
 
 
 @pytest.mark.slow
-def test_a_clone_of_what_was_recorded_does_what_nobody_untaught_does(
+def test_clone_of_robot_logs_beats_the_baselines(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log, to, runs = (str(tmp_path / name) for name in ("log", "set", "runs"))

@@ -47,7 +47,7 @@ def tick(k: int) -> Tick:
     )
 
 
-def test_a_log_reads_back_as_it_was_written(tmp_path: Path) -> None:
+def test_log_round_trip(tmp_path: Path) -> None:
     with Recorder(tmp_path / "run.mcap", {"bundle": "abc", "limits": np.ones(2)}, 0.0) as recorder:
         recorder.transition(PhaseTransition(0.5, Phase.ARMED, Phase.ALIGN, "why"))
         for k in range(50):
@@ -79,7 +79,7 @@ for k in range(100_000):
 """
 
 
-def test_what_was_flushed_survives_kill_9(tmp_path: Path) -> None:
+def test_flushed_log_survives_sigkill(tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     program = WRITER.format(tests=str(Path(__file__).parent), path=str(path))
     child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
@@ -101,7 +101,7 @@ def test_what_was_flushed_survives_kill_9(tmp_path: Path) -> None:
     assert again.ticks == log.ticks and [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
-def test_a_log_that_is_being_written_is_not_recovered(tmp_path: Path) -> None:
+def test_open_log_is_not_recovered(tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     with Recorder(path, {}, 0.0) as recorder:
         for k in range(60):
@@ -111,7 +111,7 @@ def test_a_log_that_is_being_written_is_not_recovered(tmp_path: Path) -> None:
     assert len(read_log(path).ticks) == 61 and recover(path) == 0
 
 
-def test_all_topics_are_on_one_clock(tmp_path: Path) -> None:
+def test_log_topics_share_one_clock(tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     with Recorder(path, {}, 1000.0) as recorder:
         recorder.transition(PhaseTransition(1000.5, Phase.ARMED, Phase.ALIGN, "why"))
@@ -124,7 +124,7 @@ def test_all_topics_are_on_one_clock(tmp_path: Path) -> None:
     )
 
 
-def test_a_log_cut_anywhere_is_read_up_to_there(tmp_path: Path) -> None:
+def test_truncated_log_is_read_up_to_the_cut(tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole.mcap", tmp_path / "cut.mcap"
     with Recorder(whole, {}, 0.0) as recorder:
         for k in range(60):
@@ -154,9 +154,7 @@ def disk_of(size: int) -> Iterator[None]:
 
 
 @pytest.mark.fault(36)
-def test_a_full_disk_is_refused_at_the_start_and_costs_a_run_nothing_but_its_log(
-    tmp_path: Path,
-) -> None:
+def test_full_disk_costs_only_the_log(tmp_path: Path) -> None:
     for nowhere in ("/no/such/folder/run.mcap", "/dev/full"):
         with pytest.raises(OSError, match=nowhere):
             Recorder(nowhere, {}, 0.0)
@@ -167,7 +165,7 @@ def test_a_full_disk_is_refused_at_the_start_and_costs_a_run_nothing_but_its_log
     assert recorder.lost.startswith(f"{path}: File too large (") and recorder.dropped > 0
 
 
-def test_a_bug_in_the_writer_is_not_lost_with_its_thread(tmp_path: Path) -> None:
+def test_log_writer_exception_is_raised(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "run.mcap", {"not JSON": object()}, 0.0)
     with pytest.raises(RuntimeError, match="run.mcap failed"):
         recorder.close()
@@ -175,7 +173,7 @@ def test_a_bug_in_the_writer_is_not_lost_with_its_thread(tmp_path: Path) -> None
 
 @pytest.mark.fault(36)
 @pytest.mark.parametrize("robot", ["so101", pytest.param("ur5e", marks=pytest.mark.slow)])
-def test_deploy_ends_with_a_line_where_its_log_does_not_fit(
+def test_deploy_ends_when_its_log_cannot_be_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], robot: str, took: Took
 ) -> None:
     """Over the arm's own wire, which is parked and relaxed all the same."""
@@ -201,7 +199,7 @@ def test_deploy_ends_with_a_line_where_its_log_does_not_fit(
     assert read_log(logs / "episode_0000.mcap").transitions == states  # what fitted stays
 
 
-def test_what_is_no_log_is_said_in_a_line(
+def test_replay_of_a_non_log_is_a_one_line_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Recorder(tmp_path / "run.mcap", {}, 0.0):
@@ -216,7 +214,7 @@ def test_what_is_no_log_is_said_in_a_line(
         assert said in capsys.readouterr().err
 
 
-def test_an_export_that_does_not_fit_says_which_file_and_leaves_nothing(
+def test_export_on_a_full_disk_leaves_no_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
@@ -233,7 +231,7 @@ def test_an_export_that_does_not_fit_says_which_file_and_leaves_nothing(
 
 
 @pytest.mark.fault(36)
-def test_a_slow_disk_drops_records_and_never_blocks(tmp_path: Path) -> None:
+def test_slow_disk_drops_records_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "slow")
     reader = os.open(tmp_path / "slow", os.O_RDONLY | os.O_NONBLOCK)
     recorder = Recorder(tmp_path / "slow", {}, 0.0)

@@ -88,7 +88,7 @@ def on(config, base: Path | str, seed: int = 0) -> Learner:
 
 
 @over_all
-def test_without_learning_it_is_the_base_bit_for_bit(config, base, tmp_path):
+def test_untrained_residual_equals_the_base(config, base, tmp_path):
     learner, obs = on(config, base), somewhere()
     expected = load_graph(base).act(obs)
     np.testing.assert_array_equal(learner.act(obs), expected)
@@ -106,7 +106,7 @@ def test_without_learning_it_is_the_base_bit_for_bit(config, base, tmp_path):
 
 
 @over_all
-def test_what_is_learned_stays_within_its_scale_and_the_actions_and_is_exported(config, base):
+def test_residual_is_bounded_and_exportable(config, base):
     learner, obs = on(config, base), somewhere()
     theirs = load_graph(base).act(obs)
     learn(learner, 512)
@@ -126,7 +126,7 @@ def test_what_is_learned_stays_within_its_scale_and_the_actions_and_is_exported(
 
 
 @pytest.mark.parametrize("config", CONFIGS[1:], ids=lambda config: type(config).__name__)
-def test_replay_holds_what_was_executed(config, base):
+def test_residual_replay_has_executed_actions(config, base):
     learner = on(dataclasses.replace(config, switch_on_steps=512, scale=0.5), base)
     learn(learner, 1024)
     ring = learner.buffer
@@ -142,7 +142,7 @@ def test_replay_holds_what_was_executed(config, base):
 
 
 @pytest.mark.parametrize("config", CONFIGS[1:], ids=lambda config: type(config).__name__)
-def test_the_critic_learns_alone_first(config, base):
+def test_residual_critic_trains_first(config, base):
     learner, obs = on(dataclasses.replace(config, critic_updates=40), base), somewhere()
     parts = {
         name: {k: v.clone() for k, v in getattr(learner.algorithm, name).state_dict().items()}
@@ -174,7 +174,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(config, base, tmp_path):
     assert_same(straight, again)
 
 
-def test_a_base_that_changed_meanwhile_is_refused(base, tmp_path):
+def test_resume_with_a_changed_base_is_refused(base, tmp_path):
     run, mine = RunDir.create(tmp_path / "run", CONFIGS[0]), tmp_path / "base.onnx"
     mine.write_bytes(base.read_bytes())
     learn(on(CONFIGS[0], mine), 384, run=run)
@@ -183,7 +183,7 @@ def test_a_base_that_changed_meanwhile_is_refused(base, tmp_path):
         learn(learner, 768, run=run, resume=True)
 
 
-def test_a_poor_base_is_improved(base, training_seed, outcome):
+def test_residual_improves_a_poor_base(base, training_seed, outcome):
     """What the base does half of the time is done nearly always."""
     before = success(on(CONFIGS[0], base), PointMass(300, seed=99, **ODD))
     assert 0.3 < before < 0.6
@@ -194,7 +194,7 @@ def test_a_poor_base_is_improved(base, training_seed, outcome):
     outcome("success above the base's", after - before, above=0.15)
 
 
-def test_a_residual_corrects_a_residual(base, tmp_path):
+def test_residual_on_a_residual_base(base, tmp_path):
     """The base of a base is in the graph too."""
     obs, first = somewhere(), on(CONFIGS[0], base)
     learn(first, 512)
@@ -206,7 +206,7 @@ def test_a_residual_corrects_a_residual(base, tmp_path):
     assert check(to_onnx(deterministic_actor(second.algorithm), 4), obs, second.act(obs)) == 0.0
 
 
-def test_a_base_of_another_exporter_is_taken_as_it_is(base):
+def test_onnx_base_of_another_exporter_is_supported(base):
     """Other names of tensors, another version of the operators."""
     model = onnx.version_converter.convert_version(onnx.load(base), 20)
     for node in model.graph.node:
@@ -223,7 +223,7 @@ def test_a_base_of_another_exporter_is_taken_as_it_is(base):
     assert check(to_onnx(actor, 4), obs, load_graph(base).act(obs)) <= 1e-6
 
 
-def test_controllers_know_the_observation_alone():
+def test_base_controllers_use_only_the_observation():
     env = sims.make("reach", 64, seed=1)
     obs, base = env.reset(), load_base("controller:approach", env)
     for _ in range(env.max_steps):
@@ -264,7 +264,7 @@ def trained(base: str, runs: Path, name: str, **more):
     return robo_rl.train(config)
 
 
-def test_one_bundle_of_both_runs_on_the_arm_and_is_a_base_again(first, tmp_path, capsys):
+def test_residual_bundle_runs_on_the_arm_and_as_a_base(first, tmp_path, capsys):
     bundle = PolicyBundle.load(first.bundle)
     assert {p.name for p in first.bundle.iterdir()} == {
         "policy.onnx",
@@ -312,7 +312,7 @@ def test_one_bundle_of_both_runs_on_the_arm_and_is_a_base_again(first, tmp_path,
     env.close()
 
 
-def test_a_run_goes_on_over_its_base(first):
+def test_residual_run_resumes_with_its_base(first):
     longer = robo_rl.train(TrainConfig(**_asked(first.run), env_steps=1_200), resume=first.run.path)
     assert json.loads((first.run.path / "result.json").read_text())["env_steps"] == 1_200
     assert longer.bundle is not None
@@ -333,7 +333,7 @@ def _asked(run: RunDir) -> dict:
     }
 
 
-def test_a_base_of_something_else_is_one_clear_line(first, base, tmp_path):
+def test_invalid_base_is_a_one_line_error(first, base, tmp_path):
     made = {name: sims.make(name, 2) for name in ("reach", "push", "lift")}
 
     def refusal(said: Path | str, sim) -> str:
@@ -372,7 +372,7 @@ def test_a_base_of_something_else_is_one_clear_line(first, base, tmp_path):
     assert "has not finished" in refusal(unfinished.path, made["reach"])
 
 
-def test_options_say_how(capsys):
+def test_residual_presets_from_options(capsys):
     command = parse_train(
         ["push", "--learner", "residual-td3", "--base", "runs/one", "--tuning.scale", "0.1"]
     )

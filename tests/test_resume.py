@@ -76,7 +76,7 @@ def same(one: RunDir, other: RunDir) -> None:
             np.testing.assert_array_equal(rows[name], again[name], err_msg=name)
 
 
-def test_ctrl_c_is_saved_and_goes_on_bit_for_bit(tmp_path: Path) -> None:
+def test_ctrl_c_saves_and_resumes_bit_for_bit(tmp_path: Path) -> None:
     """In the middle of a step: it ends after the update. A second Ctrl-C ends at once."""
     tuning = PPOConfig(num_envs=16, n_steps=ROLLOUT // 16, net=(16, 16))
     config = TrainConfig(
@@ -116,7 +116,7 @@ def test_ctrl_c_is_saved_and_goes_on_bit_for_bit(tmp_path: Path) -> None:
     [(False, "float32"), (True, "float32"), (False, "bfloat16")],
     ids=["frames", "distilled", "chosen by a clock"],
 )
-def test_the_default_reward_goes_on_bit_for_bit(
+def test_clip_reward_run_resumes_bit_for_bit(
     distill: bool, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path / "cache"))
@@ -160,7 +160,7 @@ def test_the_default_reward_goes_on_bit_for_bit(
 
 
 @pytest.mark.slow
-def test_a_killed_command_goes_on_bit_for_bit(tmp_path: Path) -> None:
+def test_killed_train_command_resumes_bit_for_bit(tmp_path: Path) -> None:
     """`robo-rl train` as it is typed, every frame drawn, and SIGKILL between two checkpoints."""
     robo_rl = [str(Path(sys.executable).with_name("robo-rl")), "train"]
     asked = [

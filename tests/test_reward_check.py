@@ -28,7 +28,7 @@ GOOD = """def reward(tip, red_cube_pos, action):
 BAD = "import os\ndef reward(tip, qpos):\n    return {'a': norm(tip) + norm(qpos)}\n"
 
 
-def test_check_prints_one_object_per_file(
+def test_reward_check_prints_one_json_object_per_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good, bad, unit = (tmp_path / name for name in ("good.py", "bad.py", "unit.py"))
@@ -48,7 +48,7 @@ def test_check_prints_one_object_per_file(
     assert "ok" in out and "where gap is the length of (tip - red_cube_pos)" in out
 
 
-def test_check_loads_no_torch_and_leaves_the_environment_behind(tmp_path: Path) -> None:
+def test_reward_check_loads_no_torch_and_hides_the_environment(tmp_path: Path) -> None:
     (tmp_path / "r.py").write_text(GOOD)
     code = (
         "import sys\nfrom robo_rl.cli import main\n"
@@ -67,14 +67,14 @@ def test_check_loads_no_torch_and_leaves_the_environment_behind(tmp_path: Path) 
         ([__file__, "--task", "fly"], "unknown task 'fly'"),
     ],
 )
-def test_check_says_what_is_missing(
+def test_reward_check_errors_name_what_is_missing(
     arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["reward", "check", *arguments]) == 1
     assert says in capsys.readouterr().err
 
 
-def test_a_refused_program_leaves_no_run(tmp_path: Path) -> None:
+def test_refused_reward_program_leaves_no_run(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(BAD)
     config = TrainConfig(
         task="reach",
@@ -88,7 +88,7 @@ def test_a_refused_program_leaves_no_run(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
-def test_training_on_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_with_a_reward_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (
         "write_rollout_video",
         "write_report",
@@ -120,7 +120,7 @@ def test_training_on_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.slow
-def test_a_resumed_run_goes_on_with_the_program_it_began_with(tmp_path: Path) -> None:
+def test_resumed_run_keeps_its_reward_program(tmp_path: Path) -> None:
     file = tmp_path / "reward.py"
     file.write_text(GOOD)
     config = TrainConfig(
@@ -138,13 +138,13 @@ def test_a_resumed_run_goes_on_with_the_program_it_began_with(tmp_path: Path) ->
     assert (again.run.path / "reward.py").read_text() == GOOD
 
 
-def test_a_run_is_named_after_the_file() -> None:
+def test_run_name_contains_the_program_file() -> None:
     goal = type("Goal", (), {"key": "touch_red_cube", "text": ""})()
     config = with_presets(TrainConfig(reward=f"code:{os.sep}a{os.sep}b c.py"))
     assert run_path(config, goal).name == "reach-touch-red-cube-code-b-c-ppo-0"
 
 
-def test_runs_of_other_arms_and_things_have_other_names() -> None:
+def test_run_name_contains_arm_and_objects() -> None:
     goal = type("Goal", (), {"key": "", "text": "Touch the ball."})()
     asked = {"task": "tabletop", "robot": "fr3", "things": "red cube, blue ball"}
     name = run_path(with_presets(TrainConfig(**asked, reward="task")), goal).name
@@ -152,7 +152,7 @@ def test_runs_of_other_arms_and_things_have_other_names() -> None:
 
 
 @pytest.mark.parametrize("task", sorted(sims.TASKS))
-def test_every_task_can_be_written_for(task: str) -> None:
+def test_every_task_card_has_valid_units_and_shapes(task: str) -> None:
     """Every signal of every card has a unit and a shape that the language understands."""
     card = from_dict(sims.make_task(task).card())
     for signal in card.signals:

@@ -242,11 +242,11 @@ TAPES = st.lists(st.integers(0, 10_000), min_size=20, max_size=90)
 @settings(max_examples=150, deadline=None)
 @given(names=NAMED, tape=TAPES)
 @example(["v0", "v1", "v2", "v4", "v7"], [*[0] * 8, 1, 95, 235, 2, 1176, 0, 0, 789, *[0] * 4])
-def test_what_is_accepted_means_what_python_says(names: list[str], tape: list[int]) -> None:
+def test_accepted_programs_match_python_semantics(names: list[str], tape: list[int]) -> None:
     agree(*grown(names, tape))
 
 
-def test_the_author_is_often_accepted() -> None:
+def test_fuzzed_programs_are_often_accepted() -> None:
     """Else nothing would be compared."""
     rng = np.random.default_rng(0)
     accepted = [

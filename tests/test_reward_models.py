@@ -156,7 +156,7 @@ def check(output: RewardOutput, valid: np.ndarray) -> None:
     assert all(c.shape == valid.shape for c in output.components.values())
 
 
-def test_every_reward_that_looks_is_held_to_the_contract() -> None:
+def test_every_frame_reward_is_contract_tested() -> None:
     looking = {name for name, kind in REWARDS.items() if kind.frames}
     assert looking <= {name.split()[0] for name in MODELS}
 
@@ -194,7 +194,7 @@ def test_contract_nothing_to_score(model: RewardModel) -> None:
     assert not output.scored.any()
 
 
-def test_what_is_wanted_in_turn_is_done_once_every_camera_has_seen_it() -> None:
+def test_sequence_part_is_done_once_every_camera_agrees() -> None:
     views, s = MODELS["clip of two cameras"], segment(40, 6)
     models = [ClipScore(of.embedder, of.steps) for of in views.models]
     for model in models:
@@ -205,7 +205,7 @@ def test_what_is_wanted_in_turn_is_done_once_every_camera_has_seen_it() -> None:
     assert (one.done != other.done).any() and both.done.any() and not both.done.all()
 
 
-def test_goal_baseline_is_the_matrix_form() -> None:
+def test_goal_baseline_matches_the_matrix_form() -> None:
     rows, goal, base = unit(50), unit(1)[0], unit(1)[0]
     for alpha in (0.0, 0.3, 1.0):
         d = goal - base
@@ -215,7 +215,7 @@ def test_goal_baseline_is_the_matrix_form() -> None:
     np.testing.assert_allclose(goal_baseline(rows, goal, base, 0.0), rows @ goal, atol=1e-5)
 
 
-def test_formulas_by_hand() -> None:
+def test_clip_score_formulas_match_hand_values() -> None:
     encoder = HashEncoder()
     rows = unit(7)
     texts = encoder.encode_texts((CAPTION.text, *CAPTION.negatives))
@@ -248,7 +248,7 @@ def test_arm_free_captions_ignore_the_arm() -> None:
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
-def test_several_wordings_stand_as_their_mean(formula: Formula) -> None:
+def test_several_wordings_are_averaged(formula: Formula) -> None:
     encoder, s = HashEncoder(), segment()
     rows = encoder.encode(s.frames("", np.ones((6, 4), bool)))
     several = replace(CAPTION, further=("reach it",), baseline=("nothing", "empty"))
@@ -270,7 +270,7 @@ def test_several_wordings_stand_as_their_mean(formula: Formula) -> None:
     np.testing.assert_allclose(model.raw(several, rows), expected[formula], atol=1e-5)
 
 
-def test_a_term_of_the_state_takes_from_what_is_seen() -> None:
+def test_clip_term_option_scales_the_reward_by_state() -> None:
     """Of the state after each step, from 0 to 1, and of what was done."""
     s = segment(valid=np.arange(5)[:, None] < np.array([5, 3, 5, 1]))
     s = replace(s, action=np.random.default_rng(1).normal(size=s.action.shape))
@@ -307,7 +307,7 @@ def plan(phis: list[list[float]], held: list[list[float]]) -> float:
     return compose(*([[np.array([v]) for v in step] for step in of] for of in (phis, held)))[0]
 
 
-def test_what_a_plan_ends_in_is_paid_whole_though_what_led_there_is_over() -> None:
+def test_finished_plan_is_fully_rewarded_though_earlier_steps_end() -> None:
     """A cube on its target is held no more, and one beside the ball is touched no more."""
     at_the_end = [[1.0], [1.0], [1.0]]
     assert plan(at_the_end, at_the_end) == pytest.approx(2.5) == plan_maximum(3)
@@ -315,7 +315,7 @@ def test_what_a_plan_ends_in_is_paid_whole_though_what_led_there_is_over() -> No
     assert plan([[1.0], [1.0], [0.5]], [[1.0], [0.0], [0.0]]) < 1.0  # but not by coming near it
 
 
-def test_what_is_done_in_turn_stays_done_and_the_next_part_counts() -> None:
+def test_sequence_part_stays_done_and_the_next_counts() -> None:
     """Near the second first; the first; away from both; the second; away from that again."""
     worth = np.array([[0.1, 1.3, 0.2, 0.0, 0.0], [0.9, 0.0, 0.4, 1.2, 0.3]])[:, :, None]
     reward, done = reward_in_sequence(worth, worth > 0.95, np.array([1.0, 1.0]), np.zeros(1, int))
@@ -330,9 +330,7 @@ STEP = st.lists(st.tuples(st.floats(0, 1.1), st.floats(0, 1)), min_size=1, max_s
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(STEP, min_size=1, max_size=3))
-def test_composition_never_falls_when_a_step_is_better_met(
-    steps: list[list[tuple[float, float]]],
-) -> None:
+def test_plan_reward_is_monotonic_in_its_steps(steps: list[list[tuple[float, float]]]) -> None:
     phis, held = ([[pair[i] for pair in step] for step in steps] for i in (0, 1))
     base = plan(phis, held)
     assert 0.0 <= base <= 2.7
@@ -342,7 +340,7 @@ def test_composition_never_falls_when_a_step_is_better_met(
         assert plan(nearer, held) >= base - 1e-9 and plan(phis, surer) >= base - 1e-9
 
 
-def test_a_later_step_is_worth_nothing_before_the_first_is_reached() -> None:
+def test_later_step_is_worthless_before_the_first() -> None:
     far, near, no, yes = [0.0], [1.0], [0.02], [0.98]
     gain_far = plan([far, near], [no, no]) - plan([far, far], [no, no])
     gain_near = plan([near, near], [yes, yes]) - plan([near, far], [yes, no])
@@ -353,7 +351,7 @@ def test_a_later_step_is_worth_nothing_before_the_first_is_reached() -> None:
     )
 
 
-def test_a_plan_that_is_met_pays_more_than_one_whose_first_step_looks_better() -> None:
+def test_fulfilled_plan_outscores_a_better_looking_first_step() -> None:
     """A hand around a cube looks the more like touching it the lower the cube is."""
     on_the_table = plan([[0.96], [0.93], [0.47]], [[0.99], [0.83], [0.2]])
     half_way = plan([[0.91], [0.94], [0.58]], [[0.98], [0.84], [0.49]])
@@ -361,7 +359,7 @@ def test_a_plan_that_is_met_pays_more_than_one_whose_first_step_looks_better() -
     assert on_the_table + 0.1 < half_way < lifted - 0.1
 
 
-def test_how_surely_a_step_holds_is_the_encoders_own_word() -> None:
+def test_plan_step_certainty_comes_from_the_encoder() -> None:
     rows, model = unit(5), ClipScore(FrameEmbedder(HashEncoder()), [[CAPTION]], scale=9.0, bias=-2)
     cosine = rows @ HashEncoder().encode_texts((CAPTION.text,))[0]
     sure = model.probability(CAPTION, rows, np.zeros(5))
@@ -372,7 +370,7 @@ def test_how_surely_a_step_holds_is_the_encoders_own_word() -> None:
 
 
 # Distillation.
-def test_surrogate_learns_a_map_and_knows_where_it_does_not(
+def test_surrogate_fits_and_reports_uncertainty(
     training_seed: int, outcome: Callable[..., None]
 ) -> None:
     rng = np.random.default_rng(3)
@@ -393,7 +391,7 @@ def test_surrogate_learns_a_map_and_knows_where_it_does_not(
     outcome("spread elsewhere, share of that here", outside.mean() / spread.mean(), above=2.0)
 
 
-def test_surrogate_refit_raises_the_version_and_uses_the_new_rows() -> None:
+def test_surrogate_refit_raises_version_and_uses_new_labels() -> None:
     surrogate = fitted()
     version, count = surrogate.version, len(surrogate._inputs)
     surrogate.fit({"x": np.ones((50, 3)), "arm": np.ones((50, 2))}, unit(50))
@@ -422,7 +420,7 @@ def test_surrogate_files_and_state(tmp_path: Path) -> None:
 # Statistics.
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=3, max_size=40))
-def test_spearman_and_auc_against_the_reference(pairs: list[tuple[int, int]]) -> None:
+def test_spearman_and_auc_match_scipy(pairs: list[tuple[int, int]]) -> None:
     a, b = (np.array(x, float) for x in zip(*pairs, strict=True))
     if len(set(a)) > 1 and len(set(b)) > 1:
         assert spearman(a, b) == pytest.approx(stats.spearmanr(a, b).statistic, abs=1e-9)

@@ -94,7 +94,7 @@ def _supported(row: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("row", [r for r in ATTACKS if _supported(r)], ids=lambda r: r["id"])
-def test_corpus(row: dict[str, Any]) -> None:
+def test_attack_corpus_is_refused(row: dict[str, Any]) -> None:
     if not row["code"]:  # the benign twin of its group
         program = load(row["text"], CARD)
         assert all(np.isfinite(v).all() for v in run(program, states(64)).values())
@@ -109,7 +109,7 @@ def test_corpus(row: dict[str, Any]) -> None:
     assert refused.value.__cause__ is None
 
 
-def test_corpus_is_whole() -> None:
+def test_attack_corpus_is_complete() -> None:
     groups = {r["group"] for r in ATTACKS}
     twins = {r["group"] for r in ATTACKS if not r["code"]}
     assert groups - twins == {"newer Python"}
@@ -118,13 +118,13 @@ def test_corpus_is_whole() -> None:
 
 
 @pytest.mark.parametrize("text", [None, b"def reward(ee):\n    return {}", 3, ["x"]])
-def test_only_texts_are_read(text: Any) -> None:
+def test_program_must_be_text(text: Any) -> None:
     with pytest.raises(Refused) as refused:
         load(text, CARD)
     assert refused.value.diagnostics[0].code == "source"
 
 
-def test_nothing_happens_while_attacks_are_read_and_programs_run() -> None:
+def test_attacks_cause_no_audited_side_effects() -> None:
     """No file, import, socket, process or code of the author's, seen by Python's own audit."""
     code = f"""
 import json, sys
@@ -188,14 +188,14 @@ print(json.dumps(seen))
         ("ee.max()", "max(ee, ...)"),
     ],
 )
-def test_findings_say_the_way_out(text: str, says: str) -> None:
+def test_diagnostics_have_hints(text: str, says: str) -> None:
     with pytest.raises(Refused) as refused:
         program_of(text, "ee", "goal", "joint", "speed")
     assert says in str(refused.value)
     assert refused.value.diagnostics[0].line == 2
 
 
-def test_every_finding_is_reported_at_once() -> None:
+def test_all_diagnostics_are_reported_at_once() -> None:
     text = (
         'def reward(eee, joint):\n    x = nrom(joint)\n    return {"a": joint[9], "b": x + joit}\n'
     )
@@ -274,7 +274,7 @@ ONE_EACH = {
 
 
 @pytest.mark.parametrize("name", sorted(OPS | PRIMITIVES.keys() | ONE_EACH.keys()))
-def test_every_function_runs_and_means_what_it_says(name: str) -> None:
+def test_every_language_function_matches_its_documentation(name: str) -> None:
     if name in ONE_EACH:
         expression = ONE_EACH[name]
     elif name in PRIMITIVES:
@@ -305,14 +305,14 @@ def test_every_function_runs_and_means_what_it_says(name: str) -> None:
         np.testing.assert_array_equal(standalone["reward"](*given)["a"], run(program, rows)["a"])
 
 
-def test_all_functions_are_covered() -> None:
+def test_every_language_function_is_tested() -> None:
     from reward_models.programs.ops import ALIASES
 
     tested = OPS.keys() | PRIMITIVES.keys() | ONE_EACH.keys()
     assert tested == FUNCTIONS - ALIASES.keys()
 
 
-def test_batch_spellings_mean_the_same() -> None:
+def test_batched_numpy_spellings_are_equivalent() -> None:
     ours = program_of(
         "norm(ee[:2] - goal[:2]) + sum(joint) / 3.0 * 0.1 + ee[2]", "ee", "goal", "joint"
     )
@@ -346,7 +346,7 @@ def test_conditions_of_constants(expression: str) -> None:
     np.testing.assert_allclose(run(program, rows)["a"], meaning(program.text, rows)["a"])
 
 
-def test_signals_and_values_may_be_called_anything() -> None:
+def test_signal_names_cannot_collide_with_generated_names() -> None:
     """As temporaries, constants and functions of the printed source, and as primitives."""
     names = ("v0", "v7", "c0", "steps", "minimum", "total", "effort")
     card = from_dict(
@@ -460,7 +460,7 @@ BENIGN = [r["text"] for r in ATTACKS if not r["code"]]
     text=st.sampled_from(BENIGN),
     edits=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 6), _PIECES), max_size=5),
 )
-def test_a_mangled_program_is_refused_or_harmless(text: str, edits: list[Any]) -> None:
+def test_mutated_program_is_refused_or_harmless(text: str, edits: list[Any]) -> None:
     for place, cut, piece in edits:
         at = int(place * len(text))
         text = text[:at] + piece + text[at + cut :]
@@ -496,7 +496,7 @@ WHOLE = """def reward(ee, cube, goal, joint, prev_ee, action):
 
 @settings(max_examples=40, deadline=None)
 @given(rows=st.integers(1, 70), seed=st.integers(0, 99))
-def test_a_row_does_not_depend_on_others_to_the_last_bit(rows: int, seed: int) -> None:
+def test_program_reward_of_an_env_is_batch_independent(rows: int, seed: int) -> None:
     program, some = load(WHOLE, CARD), states(9000, seed)
     whole = run(program, some)
     pick = np.random.default_rng(seed).integers(0, 9000, rows)
@@ -517,7 +517,7 @@ def segment(steps: int, columns: int, valid: np.ndarray | None = None) -> Segmen
     return Segment(shaped, frames, action, valid)
 
 
-def test_as_a_reward_model() -> None:
+def test_program_implements_reward_model() -> None:
     model = ProgramReward(load(WHOLE, CARD))
     assert isinstance(model, RewardModel)
     whole = segment(12, 5)
@@ -537,7 +537,7 @@ def test_as_a_reward_model() -> None:
     np.testing.assert_array_equal(model.score(masked).reward, expected)
 
 
-def test_a_program_that_remembers() -> None:
+def test_program_with_memory() -> None:
     program = program_of("so_far(near(norm(ee - goal), 0.3)) * near(norm(ee - cube), 0.3)")
     assert program.lowered.remembers
     with pytest.raises(ValueError, match="episode length"):
@@ -551,7 +551,7 @@ def test_a_program_that_remembers() -> None:
     np.testing.assert_allclose(model.score(some).reward, expected, atol=1e-6)
 
 
-def test_a_signal_out_of_its_range_is_an_error_and_not_a_reward() -> None:
+def test_nan_signal_is_an_error_not_a_reward() -> None:
     model = ProgramReward(program_of("log(3.0 + ee[0])"))
     some = segment(4, 2)
     some.signals["ee"][2, 1, 0] = -5.0
@@ -559,13 +559,13 @@ def test_a_signal_out_of_its_range_is_an_error_and_not_a_reward() -> None:
         model.score(some)
 
 
-def test_explanation_names_the_authors_words() -> None:
+def test_explanation_uses_the_programs_names() -> None:
     text = explain(load(WHOLE, CARD))
     assert "where gap is the length of (ee - cube)" in text
     assert "falling to 1/e at 0.1" in text and "the sum of reach, gain, push" in text
 
 
-def test_standalone_takes_one_row_or_many() -> None:
+def test_standalone_program_takes_one_env_or_many() -> None:
     program, rows = load(WHOLE, CARD), states(30)
     space: dict[str, Any] = {}
     exec(program.standalone(), space)
@@ -620,13 +620,13 @@ TRUSTED = "import numpy as np\ndef reward(ee, goal):\n    gap = np.linalg.norm(e
         ),
     ],
 )
-def test_second_tier(body: str, code: str) -> None:
+def test_preflight_finds_runtime_faults(body: str, code: str) -> None:
     """What only running shows, in plain Python that the language would not let through."""
     [found] = preflight([Job(TRUSTED + body, trusted=True)], CARD)
     assert [d.code for d in found] == ([code] if code else []), found
 
 
-def test_a_batch_goes_on_after_a_program_that_does_not_return() -> None:
+def test_preflight_survives_a_hanging_program() -> None:
     good = Job(WHOLE)
     hang = Job(TRUSTED + "    while True:\n        pass", trusted=True)
     quits = Job("import os\ndef reward(ee):\n    os._exit(0)", trusted=True)
@@ -643,12 +643,12 @@ def test_a_batch_goes_on_after_a_program_that_does_not_return() -> None:
     assert codes == [[], ["timeout"], ["killed"], ["killed"], ["crashed"], []], found
 
 
-def test_a_refused_program_is_not_run() -> None:
+def test_preflight_does_not_run_refused_programs() -> None:
     [found] = preflight([Job("import os\n" + WHOLE)], CARD)
     assert found[0].code == "import" and isinstance(found[0], Diagnostic)
 
 
-def test_probes_cover_coincidence_and_ends() -> None:
+def test_preflight_probes_cover_edge_cases() -> None:
     program = load(WHOLE, CARD)
     kinds = Probes(program.lowered.inputs, CARD).all()
     same = kinds["everything in one place"]
@@ -670,11 +670,11 @@ def best(call: Callable[[], Any], repeats: int = 20, times_: int = 5) -> float:
     return least
 
 
-def test_reading_and_compiling_takes_milliseconds() -> None:
+def test_program_compiles_in_milliseconds() -> None:
     assert best(lambda: load(WHOLE, CARD)) < 0.010  # 1.1 ms measured; the target is 2
 
 
-def test_as_fast_as_hand_written_numpy() -> None:
+def test_compiled_program_is_as_fast_as_numpy() -> None:
     def by_hand(ee: Any, cube: Any, goal: Any, joint: Any, prev: Any, action: Any) -> Any:
         gap = np.linalg.norm(ee - cube, axis=1)
         line = goal - cube
@@ -705,7 +705,7 @@ def test_as_fast_as_hand_written_numpy() -> None:
     assert ours < 1.6 * theirs, (ours, theirs)  # 1.06 measured
 
 
-def test_a_component_that_another_uses_is_computed_once() -> None:
+def test_shared_components_are_computed_once() -> None:
     text = """def reward(ee, cube):
     close = near(norm(ee - cube), 0.1)
     return {"close": close, "twice": 2.0 * close, "gate": gate(norm(ee - cube), 0.0, 0.1)}
@@ -715,6 +715,6 @@ def test_a_component_that_another_uses_is_computed_once() -> None:
     assert "- 0.0" not in program.source
 
 
-def test_a_million_transitions_are_relabelled_in_about_a_second() -> None:
+def test_relabelling_a_million_transitions_takes_a_second() -> None:
     program, rows = load(WHOLE, CARD), states(100_000)
     assert best(lambda: program(rows, rows["action"], rows), 3, 1) < 0.5  # a tenth of a million

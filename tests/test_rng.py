@@ -37,11 +37,11 @@ def streams(rows: object, episode: int = 0, seed: int = 0) -> RowRng:
 
 
 @pytest.mark.parametrize(("counter", "key", "answer"), KNOWN)
-def test_philox_gives_the_published_answers(counter: str, key: str, answer: str) -> None:
+def test_philox_matches_published_vectors(counter: str, key: str, answer: str) -> None:
     assert (philox4x32(words(counter), words(key)) == words(answer)).all()
 
 
-def test_a_row_draws_the_same_whoever_its_neighbours_are() -> None:
+def test_env_stream_is_independent_of_other_envs() -> None:
     many, alone, shuffled = streams(np.arange(50)), streams(7), streams([30, 7, 2])
     for draw in (
         lambda r: r.uniform(-1, 1, (3, 2)),
@@ -56,7 +56,7 @@ def test_a_row_draws_the_same_whoever_its_neighbours_are() -> None:
 @pytest.mark.parametrize(
     "other", [{"rows": 1}, {"episode": 1}, {"seed": 1}, {"seed": 2**40}, {"episode": 2**33}]
 )
-def test_row_episode_and_seed_each_change_the_numbers(other: dict[str, int]) -> None:
+def test_env_episode_and_seed_change_the_stream(other: dict[str, int]) -> None:
     ours = streams(0).uniform(0, 1, (64,))
     theirs = streams(**({"rows": 0} | other)).uniform(0, 1, (64,))
     assert not np.isin(ours, theirs).any()
@@ -67,7 +67,7 @@ def test_successive_draws_differ() -> None:
     assert not np.isin(rng.uniform(0, 1, (64,)), rng.uniform(0, 1, (64,))).any()
 
 
-def test_numbers_are_distributed_as_they_should_be() -> None:
+def test_random_numbers_have_their_distributions() -> None:
     rng = streams(np.arange(200))
     uniform, normal, whole = rng.uniform(-1, 3, (500,)), rng.normal((500,)), rng.integers(5, (500,))
     n = uniform.size

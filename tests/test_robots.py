@@ -309,7 +309,7 @@ def published(robot: Robot) -> Published:
     return PUBLISHED[robot.name]
 
 
-def test_kinematics_are_the_published_ones(robot: Robot, published: Published) -> None:
+def test_robot_kinematics_match_published_values(robot: Robot, published: Published) -> None:
     model, data = compiled(robot)
     low, high = np.array([j.limit for j in published.joints]).T
     q = np.random.default_rng(0).uniform(low, high, (1000, len(low)))
@@ -328,7 +328,9 @@ def test_kinematics_are_the_published_ones(robot: Robot, published: Published) -
 
 
 @pytest.mark.parametrize("degree", [True, False])
-def test_limits_are_the_published_ones(robot: Robot, published: Published, degree: bool) -> None:
+def test_robot_limits_match_published_values(
+    robot: Robot, published: Published, degree: bool
+) -> None:
     *arm, gripper = published.joints
     assert robot.joints == tuple(j.name for j in arm)
     assert robot.gripper_joint == gripper.name
@@ -348,13 +350,13 @@ def test_limits_are_the_published_ones(robot: Robot, published: Published, degre
         np.testing.assert_allclose(model.actuator(name).forcerange, [-effort, effort])
 
 
-def test_mass_is_the_published_one(robot: Robot, published: Published) -> None:
+def test_robot_masses_match_published_values(robot: Robot, published: Published) -> None:
     model, _ = compiled(robot)
     assert model.body_mass.sum() == pytest.approx(sum(published.masses), rel=0.01)
     assert model.body_mass[1:] == pytest.approx(published.masses, rel=0.01)
 
 
-def test_home_points_straight_down_ahead_of_the_base(robot: Robot, published: Published) -> None:
+def test_home_pose_points_down_in_front_of_the_base(robot: Robot, published: Published) -> None:
     model, data = compiled(robot)
     at_home(robot, model, data)
     tip = data.site(robot.tool_site)
@@ -424,7 +426,7 @@ def dh(a: float, d: float, alpha: float, theta: float, convention: str) -> Array
         ("fr3", FR3_DH, "craig", np.eye(3), 0.107),
     ],
 )
-def test_flange_is_where_the_makers_dh_table_has_it(
+def test_flange_pose_matches_the_dh_table(
     name: str, table: tuple, convention: str, base: Array, flange: float
 ) -> None:
     robot = ROBOTS[name]
@@ -445,7 +447,7 @@ def test_flange_is_where_the_makers_dh_table_has_it(
         assert angle_between(body.xmat.reshape(3, 3), base @ chain[:3, :3]) < 1e-4
 
 
-def test_jaws_close_together_on_what_lies_between_them(robot: Robot) -> None:
+def test_jaws_close_symmetrically_on_an_object(robot: Robot) -> None:
     spec = mujoco.MjSpec()
     spec.option.timestep = 0.005
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
@@ -465,7 +467,7 @@ def test_jaws_close_together_on_what_lies_between_them(robot: Robot) -> None:
         assert at == pytest.approx(target, abs=0.02 * abs(opened - closed))
 
 
-def test_arm_touches_the_world_and_not_itself(robot: Robot) -> None:
+def test_arm_collides_with_the_world_not_itself(robot: Robot) -> None:
     spec = mujoco.MjSpec()
     spec.worldbody.add_geom(name="table", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[1, 1, 0.1])
     robot.build(spec)
@@ -483,7 +485,7 @@ def test_arm_touches_the_world_and_not_itself(robot: Robot) -> None:
     assert {model.geom(name).id for name in robot.finger_geoms} <= touched
 
 
-def test_base_goes_where_it_is_put(robot: Robot) -> None:
+def test_robot_base_can_be_placed(robot: Robot) -> None:
     (model, data), (moved, moved_data) = (
         compiled(robot),
         compiled(robot, pos=(0.3, -0.2, 0.1), yaw=np.pi / 2),
@@ -521,7 +523,7 @@ def test_robot_is_read_only_and_consistent(robot: Robot) -> None:
         robot.home[0] = 1.0
 
 
-def test_get_finds_names_and_lists_them_when_it_cannot() -> None:
+def test_unknown_robot_error_lists_the_robots() -> None:
     for name, robot in ROBOTS.items():
         assert get(name) is robot
         assert robot.name == name

@@ -56,7 +56,7 @@ def checkpoint(step: int) -> Checkpoint:
     )
 
 
-def test_a_new_run_holds_its_config_and_versions(run):
+def test_new_run_has_config_and_versions(run):
     assert run.config == {"path": "a/b", "inner": {"net": [2, 3]}, "rate": 0.1}
     assert {"python", "numpy", "mujoco"} <= json.loads(
         (run.path / "versions.json").read_text()
@@ -77,7 +77,7 @@ def test_a_new_run_holds_its_config_and_versions(run):
         PolicyBundle.load(run.path)
 
 
-def test_jsonable_is_plain_json():
+def test_jsonable_returns_plain_json():
     value = {"a": np.float32(0.5), "b": np.arange(2), "c": frozenset({"y", "x"}), 3: None}
     assert jsonable(value) == {"a": 0.5, "b": [0, 1], "c": ["x", "y"], "3": None}
 
@@ -99,7 +99,7 @@ with RunDir.under_way(Path({str(path)!r}), {{"seed": 2}}, resume=True):
         assert again.config == {"seed": 2}
 
 
-def test_a_run_that_fails_takes_nobody_elses_with_it(tmp_path):
+def test_failed_run_removes_only_its_own_folder(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         with RunDir.under_way(tmp_path / "runs" / "a", {"task": "reach"}):
             with RunDir.under_way(tmp_path / "runs" / "b", {"task": "reach"}) as other:
@@ -111,20 +111,20 @@ def test_a_run_that_fails_takes_nobody_elses_with_it(tmp_path):
     assert not (tmp_path / "alone").exists()
 
 
-def test_a_clone_s_folder_is_not_said_to_go_on(tmp_path):
+def test_clone_run_cannot_be_resumed(tmp_path):
     RunDir.create(tmp_path / "a", {"learner": "clone"})
     with pytest.raises(ValueError, match="a behaviour-cloning run, which cannot be resumed; give"):
         RunDir.check_free(tmp_path / "a")
 
 
-def test_what_never_goes_on_is_not_left_half_done(tmp_path):
+def test_non_resumable_run_is_removed_on_failure(tmp_path):
     with pytest.raises(ValueError), RunDir.under_way(tmp_path / "a", {}, goes_on=False) as run:
         run.append({"updates": 100})
         raise ValueError
     assert not (tmp_path / "a").exists()
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path, monkeypatch):
+def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
     atomic_write(tmp_path / "f", b"old")
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
@@ -133,13 +133,13 @@ def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path, monkeypatch
     assert (tmp_path / "f").read_bytes() == b"old"
 
 
-def test_a_written_file_may_be_read_by_whom_the_umask_lets(tmp_path):
+def test_written_files_respect_the_umask(tmp_path):
     (tmp_path / "opened").touch()
     atomic_write(tmp_path / "f", b"new")
     assert (tmp_path / "f").stat().st_mode == (tmp_path / "opened").stat().st_mode
 
 
-def test_metrics_append_widen_and_survive_a_cut_line(run):
+def test_metrics_append_add_columns_and_survive_truncation(run):
     run.append({"env_steps": 10, "reward": 0.5})
     run.append({"env_steps": 20, "reward": 0.25, "train/loss": 1.0})
     with run.metrics_path.open("a") as file:
@@ -154,12 +154,12 @@ def test_metrics_append_widen_and_survive_a_cut_line(run):
     assert run.metrics_path.read_bytes() == b"env_steps,reward,train/loss\n10,0.5,\n"
 
 
-def test_no_metrics_yet(run):
+def test_metrics_of_a_new_run_are_empty(run):
     run.drop_metrics_after(0)
     assert run.metrics() == {}
 
 
-def test_checkpoints_come_back_and_the_last_two_stay(run):
+def test_last_two_checkpoints_are_kept(run):
     assert run.latest_checkpoint() is None
     for step in (100, 200, 300):
         run.save_checkpoint(checkpoint(step))
@@ -175,7 +175,7 @@ def test_checkpoints_come_back_and_the_last_two_stay(run):
     assert run.latest_checkpoint().step == 300
 
 
-def test_the_best_stays_beside_the_last_and_a_finished_run_keeps_one_to_go_on_from(run):
+def test_best_checkpoint_is_kept_beside_the_last(run):
     assert run.best() is None
     for step in (100, 200):
         run.save_best(checkpoint(step))
@@ -186,7 +186,7 @@ def test_the_best_stays_beside_the_last_and_a_finished_run_keeps_one_to_go_on_fr
     assert run.best().step == 200 and [p.name for p in run.checkpoint_paths()] == ["step_00000205"]
 
 
-def test_half_a_checkpoint_is_never_seen(run):
+def test_partial_checkpoint_is_invisible(run):
     run.save_checkpoint(checkpoint(100))
     # What a process killed while it wrote step 200 leaves behind.
     shutil.copytree(run.checkpoints_path / "step_00000100", run.checkpoints_path / ".step_00000200")
@@ -197,7 +197,7 @@ def test_half_a_checkpoint_is_never_seen(run):
 
 @pytest.mark.parametrize("name", [WEIGHTS, STATE, META])
 @pytest.mark.parametrize("damage", ["truncated", "missing", "flipped"])
-def test_a_damaged_checkpoint_is_skipped_by_name(run, name, damage):
+def test_damaged_checkpoint_is_skipped_with_a_warning(run, name, damage):
     run.save_checkpoint(checkpoint(100))
     bad = run.save_checkpoint(checkpoint(200)) / name
     data = bytearray(bad.read_bytes())
@@ -213,7 +213,7 @@ def test_a_damaged_checkpoint_is_skipped_by_name(run, name, damage):
         assert run.latest_checkpoint().step == 100
 
 
-def test_no_whole_checkpoint_is_an_error(run):
+def test_run_without_valid_checkpoint_is_an_error(run):
     path = run.save_checkpoint(checkpoint(100))
     (path / STATE).write_bytes(b"")
     with (
@@ -249,7 +249,7 @@ def single_npy() -> bytes:
 
 @pytest.mark.parametrize("name", [WEIGHTS, STATE])
 @pytest.mark.parametrize("kind", ["pickle", "object array", "single array", "text"])
-def test_a_hostile_checkpoint_is_refused_and_never_runs(run, tmp_path, name, kind):
+def test_hostile_checkpoint_is_refused_without_running(run, tmp_path, name, kind):
     trap = tmp_path / "trap"
     payload = {
         "pickle": pickle.dumps(Bomb(trap)),

@@ -103,7 +103,7 @@ def assert_within(filter: SafetyFilter, targets: np.ndarray, start: object = Non
     gain=st.floats(0.0, 1.0),
     pushes=st.lists(st.floats(-0.4, 0.4), min_size=40, max_size=40),
 )
-def test_whatever_is_asked_limits_hold_or_it_stops(
+def test_limits_hold_or_the_filter_stops(
     wishes: list[list[float]], gain: float, pushes: list[float]
 ) -> None:
     """Hostile wishes to an arm that follows badly and is pushed about."""
@@ -189,7 +189,7 @@ def test_100_000_hostile_actions_keep_every_arm_within_its_limits(robot: str) ->
     wish=st.tuples(st.floats(-1.9, 1.9), st.floats(-0.44, 0.94)),
     others=st.lists(st.tuples(st.floats(-1.9, 1.9), st.floats(-0.44, 0.94)), max_size=20),
 )
-def test_a_feasible_constant_wish_is_reached_and_kept(
+def test_feasible_constant_target_is_reached(
     wish: tuple[float, float], others: list[tuple[float, float]]
 ) -> None:
     targets, flags, _memory = follow(FILTER, [*others, *[wish] * 150])
@@ -198,7 +198,7 @@ def test_a_feasible_constant_wish_is_reached_and_kept(
 
 
 @pytest.mark.parametrize("looks", ("all the way", "at its end"))
-def test_the_way_to_a_stop_is_in_the_clear_too(looks: str) -> None:
+def test_braking_path_stays_clear(looks: str) -> None:
     """Joint b is faster and stops sooner, so while both brake it gets further ahead of a."""
     ahead = 0.2  # rad, by which b may be ahead of a before something is in the way
 
@@ -218,7 +218,7 @@ def test_the_way_to_a_stop_is_in_the_clear_too(looks: str) -> None:
     assert 0.1 < furthest and (furthest <= ahead + 0.02) == (looks == "all the way"), furthest
 
 
-def test_a_resting_wish_is_approached_without_overshoot() -> None:
+def test_resting_target_is_approached_without_overshoot() -> None:
     targets, flags, _ = follow(FILTER, [(1.5, 0.9)] * 150)
     assert (targets <= np.array([1.5, 0.9]) + 1e-9).all()
     assert (np.diff(targets, axis=0) >= -1e-12).all()
@@ -226,7 +226,7 @@ def test_a_resting_wish_is_approached_without_overshoot() -> None:
     assert flags[0]["velocity"].all() and flags[3]["velocity"].all()
 
 
-def test_a_wish_that_moves_within_the_limits_is_followed_exactly() -> None:
+def test_moving_target_within_limits_is_followed_exactly() -> None:
     """Neither a ramp nor the delta policy's last target + step may be slowed by the filter."""
     t = np.arange(1, 90)[:, None] * 0.02
     ramp = t**3 / 6 * np.array([1.0, 0.4])
@@ -243,7 +243,7 @@ def test_a_wish_that_moves_within_the_limits_is_followed_exactly() -> None:
     assert not np.any(list(flags.values()))
 
 
-def test_a_wish_that_leaves_the_range_is_braked_before_its_end() -> None:
+def test_target_beyond_the_range_is_braked_in_time() -> None:
     wish = np.arange(1, 140)[:, None] * 0.02 * np.array([1.7, 1.0])
     targets, flags, _ = follow(FILTER, moving(wish, 0.02))
     assert_within(FILTER, targets, (0, 0))
@@ -251,7 +251,7 @@ def test_a_wish_that_leaves_the_range_is_braked_before_its_end() -> None:
     assert flags[-1]["range"].all() and not flags[10]["range"].any()
 
 
-def test_a_stop_is_the_quickest_there_is() -> None:
+def test_stop_is_time_optimal() -> None:
     """Against Ruckig's own, which the bridge does not rest its stops on."""
     import ruckig
 
@@ -274,14 +274,14 @@ def test_a_stop_is_the_quickest_there_is() -> None:
         np.testing.assert_allclose(ours, theirs, atol=1e-9)
 
 
-def test_a_soft_arm_is_not_frozen() -> None:
+def test_soft_arm_can_move() -> None:
     """The measured lesson: change between targets is limited, not distance to the joint."""
     targets, _, _ = follow(FILTER, [(1.5, 0.9)] * 300, gain=0.05)
     np.testing.assert_allclose(targets[-1], (1.5, 0.9))
 
 
 @pytest.mark.fault(22)
-def test_a_limiter_that_is_active_too_long_is_reported_and_then_stops(took: Callable) -> None:
+def test_limit_active_too_long_is_reported_then_stops(took: Callable) -> None:
     """A blocked joint is not leaned on harder than the lag window, and not for ever."""
     targets, flags, _ = follow(FILTER, [(1.5, 0.9)] * 120, gain=0.0)
     assert (targets <= 0.5 + 1e-9).all() and flags[-1]["lag"].all()
@@ -295,7 +295,7 @@ def test_a_limiter_that_is_active_too_long_is_reported_and_then_stops(took: Call
     took(5.0, "stopped")
 
 
-def test_who_wishes_for_the_end_of_a_joint_is_not_stopped_and_beyond_it_is() -> None:
+def test_target_at_the_joint_limit_is_allowed_beyond_it_stops() -> None:
     """What is learned in simulation leans on the very ends, which the bridge keeps a little off."""
     ends = ROBOT.position[:, 1]
     kept = SafetyFilter.build(ROBOT, margin=0.02, simulated=ROBOT.position)
@@ -334,7 +334,7 @@ def test_who_wishes_for_the_end_of_a_joint_is_not_stopped_and_beyond_it_is() -> 
         (measured((0.8, 0)), (0, 0), Fault.TRACKING, "a is at 0.800 rad, its target at 0.00"),
     ],
 )
-def test_each_reason_to_stop_names_itself(
+def test_each_safety_stop_names_its_reason(
     state: RobotState, wish: tuple, fault: Fault, match: str
 ) -> None:
     memory = FILTER.start(measured((0, 0)), 0.0)
@@ -344,7 +344,7 @@ def test_each_reason_to_stop_names_itself(
 
 
 @pytest.mark.fault(29)
-def test_a_wish_made_of_an_old_measurement_is_dropped() -> None:
+def test_target_from_an_old_measurement_is_dropped() -> None:
     memory = FILTER.start(measured((0, 0)), 0.0)
     old = TargetRequest(np.zeros(2), 0.0, source=TargetSource.POLICY, t=-0.4)
     with pytest.raises(SafetyStop, match="the policy's target is based on a measurement of 0.4"):
@@ -353,7 +353,7 @@ def test_a_wish_made_of_an_old_measurement_is_dropped() -> None:
 
 @pytest.mark.fault(52)
 @pytest.mark.parametrize("to", [TargetSource.HUMAN, TargetSource.POLICY])
-def test_a_hand_over_makes_no_bump(to: TargetSource) -> None:
+def test_handover_has_no_jump(to: TargetSource) -> None:
     """The new hand wants a pose far away: its first target is the last command."""
     memory = FILTER.start(measured((0.3, 0.2)), 0.0)
     t, targets = 0.0, [memory.qpos]
@@ -375,7 +375,7 @@ def test_a_hand_over_makes_no_bump(to: TargetSource) -> None:
     np.testing.assert_allclose(targets[-1], (0.3, 0.6))
 
 
-def test_the_bundle_s_low_pass_is_the_one_it_was_trained_with() -> None:
+def test_bundle_low_pass_matches_training() -> None:
     smooth = SafetyFilter.build(ROBOT, margin=0.05, lag=0.5, smoothing=0.1, handover=1e-9)
     targets, _, _ = follow(
         smooth, [(0.1, 0.1)] * 100, source=TargetSource.POLICY, origin=np.zeros(2)
@@ -387,7 +387,7 @@ def test_the_bundle_s_low_pass_is_the_one_it_was_trained_with() -> None:
 
 
 @pytest.mark.fault(14)
-def test_the_dial_and_a_warm_device_shorten_every_step() -> None:
+def test_dial_and_derating_shorten_steps() -> None:
     """At a quarter of full speed a policy takes the same way in four times the time."""
     for dial, derate in ((0.25, 1.0), (0.5, 0.5)):
         memory = FILTER.start(measured((0, 0)), 0.0)
@@ -410,7 +410,7 @@ def test_the_dial_and_a_warm_device_shorten_every_step() -> None:
 
 
 @pytest.mark.fault(24)
-def test_nothing_leads_into_the_table_the_arm_or_out_of_the_workspace() -> None:
+def test_clearance_blocks_table_arm_and_workspace_bounds() -> None:
     robot = sims.ROBOTS["so101"]
     task = sims.make_task("reach", robot="so101")
     clearance = Clearance.of(task, workspace=((-0.5, 0.5), (-0.12, 0.12), (-0.1, 0.5)))
@@ -432,7 +432,7 @@ def test_nothing_leads_into_the_table_the_arm_or_out_of_the_workspace() -> None:
 
 
 @pytest.mark.parametrize("most", [np.inf, 0.5])
-def test_the_tool_is_no_faster_than_it_may_be_and_arrives(most: float) -> None:
+def test_tool_speed_limit_holds_and_target_is_reached(most: float) -> None:
     robot = sims.ROBOTS["ur5e"]
     clearance = Clearance.of(sims.make_task("reach", robot="ur5e"))
     arm = NullDriver(robot).describe()
@@ -447,7 +447,7 @@ def test_the_tool_is_no_faster_than_it_may_be_and_arrives(most: float) -> None:
     assert any(flag["tool_speed"].any() for flag in flags) == (most < 1)
 
 
-def test_an_arm_that_touches_may_only_move_away() -> None:
+def test_arm_in_contact_may_only_move_away() -> None:
     robot = sims.ROBOTS["so101"]
     clearance = Clearance.of(sims.make_task("reach", robot="so101"))
     filter = SafetyFilter.build(NullDriver(robot).describe(), clearance=clearance)
@@ -459,7 +459,7 @@ def test_an_arm_that_touches_may_only_move_away() -> None:
     np.testing.assert_allclose(up[-1], robot.home, atol=1e-6)
 
 
-def test_an_arm_that_leans_on_the_table_steps_aside_before_it_leaves() -> None:
+def test_arm_in_table_contact_takes_an_escape_path() -> None:
     """With a finger on the table and the wrist turned, the straight way to where it is parked loses
     a hair of the room that is left: it never parked."""
     clearance = Clearance.of(sims.make_task("lift", robot="so101"))
@@ -488,7 +488,7 @@ def test_an_arm_that_leans_on_the_table_steps_aside_before_it_leaves() -> None:
 
 
 @pytest.mark.parametrize("name", ["so101", "ur5e"])
-def test_an_arm_low_over_the_table_leaves_where_the_straight_way_is_clear(name: str) -> None:
+def test_arm_low_over_the_table_leaves_by_a_clear_path(name: str) -> None:
     """Joints that set off alike, each as quick as it can, would lower it first: so it parked not at
     all in 3 of 100 episodes."""
     robot, rng = sims.ROBOTS[name], np.random.default_rng(3)
@@ -511,13 +511,13 @@ def test_an_arm_low_over_the_table_leaves_where_the_straight_way_is_clear(name: 
 
 
 @pytest.mark.parametrize("name", ["so101", "ur5e", "fr3"])
-def test_closed_jaws_are_not_in_their_own_way(name: str) -> None:
+def test_closed_jaws_do_not_block_clearance(name: str) -> None:
     clearance = Clearance.of(sims.make_task("reach", robot=name))
     near = clearance.near(sims.robots.get(name).home, 0.0)
     assert near.what == "" and near.room == clearance.margin
 
 
-def test_a_stall_and_a_hit_stop_the_arm() -> None:
+def test_stall_and_collision_stop_the_arm() -> None:
     memory = FILTER.start(measured((0, 0)), 0.0)
     hit = measured((0, 0), outside=np.array([0.0, -2.6]))
     with pytest.raises(
@@ -538,7 +538,7 @@ def test_a_stall_and_a_hit_stop_the_arm() -> None:
 
 
 @pytest.mark.parametrize(("moves", "stops"), [(0.0, True), (0.06, False)])
-def test_who_leans_now_here_now_there_is_not_blocked(moves: float, stops: bool) -> None:
+def test_alternating_contacts_are_not_a_stall(moves: float, stops: bool) -> None:
     """One that pushes again and again in the same place is, though it was eased meanwhile."""
     robot = dataclasses.replace(ROBOT, overload=np.array([4.0, 4.0]))
     filter = SafetyFilter.build(robot, lag=0.5)
@@ -560,7 +560,7 @@ def test_who_leans_now_here_now_there_is_not_blocked(moves: float, stops: bool) 
 
 
 @pytest.mark.parametrize("known", (True, False))
-def test_a_joint_that_leans_is_eased_before_its_motor_gives_up(known: bool) -> None:
+def test_pressing_joint_is_eased_before_overload(known: bool) -> None:
     """Against a wall: the effort is what a servo makes of target minus joint."""
     robot = dataclasses.replace(
         ROBOT, effort=None, overload=np.array([4.0, 4.0]) if known else None
@@ -586,7 +586,7 @@ def test_a_joint_that_leans_is_eased_before_its_motor_gives_up(known: bool) -> N
 
 
 @pytest.mark.parametrize("late", [0, 1])
-def test_a_joint_that_is_pushed_back_is_eased_though_news_is_late(late: int) -> None:
+def test_pushed_joint_is_eased_despite_latency(late: int) -> None:
     """Another joint carries it off, ``late`` periods to a measurement and as many to a target: a
     target where it was keeps a stiff servo pushing."""
     robot = dataclasses.replace(ROBOT, effort=None, overload=np.array([4.0, 4.0]))
@@ -607,7 +607,7 @@ def test_a_joint_that_is_pushed_back_is_eased_though_news_is_late(late: int) -> 
     assert_within(filter, np.array(sent[2 * late + 1 :]), np.zeros(2))
 
 
-def test_the_gripper_is_checked_and_slowed() -> None:
+def test_gripper_target_is_checked_and_rate_limited() -> None:
     memory = FILTER.start(measured((0, 0)), 0.0)
     with pytest.raises(SafetyStop, match="gripper is nan"):
         FILTER.step(measured((0, 0)), Target(np.zeros(2), math.nan), 0.02, memory)
@@ -616,7 +616,7 @@ def test_the_gripper_is_checked_and_slowed() -> None:
 
 
 @pytest.mark.fault(41)
-def test_a_run_begins_where_the_arm_is_and_not_far_outside_the_range() -> None:
+def test_filter_starts_at_the_measured_pose() -> None:
     memory = FILTER.start(measured((-2.0, 0)), 0.0)  # at the hard stop: inside the slack
     assert memory.qpos[0] == -2.0  # no jump, not even into the range
     targets, _, _ = follow(FILTER, [(-2.0, 0.0)] * 60, start=(-2.0, 0))
@@ -626,7 +626,7 @@ def test_a_run_begins_where_the_arm_is_and_not_far_outside_the_range() -> None:
         FILTER.start(measured((0, 1.2)), 0.0)
 
 
-def test_a_policy_s_limits_only_narrow() -> None:
+def test_policy_limits_only_narrow_the_arms() -> None:
     narrow = SafetyFilter.build(
         ROBOT, Limits(velocity=(1.0, 9.0), jerk=(1.0, 1e9), lag=(0.1, 9.0)), lag=0.5
     )
@@ -650,7 +650,7 @@ def test_a_policy_s_limits_only_narrow() -> None:
         ("max_age", -1.0),
     ],
 )
-def test_limits_that_limit_nothing_are_refused(name: str, value: Any) -> None:
+def test_nonpositive_or_infinite_limits_are_refused(name: str, value: Any) -> None:
     own = {"velocity", "acceleration", "jerk"}
     with pytest.raises(ValueError, match="must"):
         if name in own:

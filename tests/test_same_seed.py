@@ -76,7 +76,7 @@ def started(runs: Path, name: str) -> tuple[str, str]:
 
 
 @pytest.mark.slow
-def test_twenty_starts_under_changing_load_are_one_run(tmp_path: Path) -> None:
+def test_same_seed_gives_identical_runs_under_load(tmp_path: Path) -> None:
     formats, hashes = Counter[str](), Counter[str]()
     for number in range(STARTS):
         with busy(number % (MOST_BUSY + 1)):

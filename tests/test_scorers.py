@@ -99,7 +99,7 @@ class Rows:
     st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max_size=8),
     st.integers(1, 4),
 )
-def test_a_history_is_the_frames_before_it_in_its_own_row(valid, context) -> None:
+def test_score_context_uses_earlier_frames_of_the_same_env(valid, context) -> None:
     valid = np.array(valid)
     entries = [tuple(entry) for entry in np.argwhere(valid)]
     found = frame_histories(valid, context)
@@ -111,7 +111,7 @@ def test_a_history_is_the_frames_before_it_in_its_own_row(valid, context) -> Non
 
 
 # Goal pictures.
-def test_the_nearest_picture_counts_and_the_distance_is_vips() -> None:
+def test_goal_image_uses_the_nearest_image_and_vip_distance() -> None:
     rows, goals = unit(40, 8), unit(3, 8)
     cosine, distance = (GoalImage(Rows(), goals, f).raw(rows) for f in ("cosine", "distance"))
     np.testing.assert_allclose(cosine, (rows @ goals.T).max(axis=1))
@@ -129,7 +129,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_pictures_are_of_the_goal_and_say_whose(pictures: Path, tmp_path: Path) -> None:
+def test_goal_pictures_show_the_goal_and_their_source(pictures: Path, tmp_path: Path) -> None:
     frames, card = read_pictures(pictures)
     assert len(frames) == 6 and card["truth"] == "touch_red_cube" and "random" in card["states"]
     one = tmp_path / "one.png"
@@ -143,9 +143,7 @@ def test_pictures_are_of_the_goal_and_say_whose(pictures: Path, tmp_path: Path) 
     assert np.median(seen) > np.quantile(encoder.encode(env.render()) @ text, 0.9)
 
 
-def test_a_goal_picture_rewards_what_looks_like_it(
-    pictures: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_goal_image_rewards_similar_frames(pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clip, "SCALED_ON", 256)
     env = sims.make("reach", 8, seed=3, goal="touch_red_cube")
     goal = read_goal(env.task, "touch_red_cube")
@@ -157,7 +155,7 @@ def test_a_goal_picture_rewards_what_looks_like_it(
     assert made.model.rate(rows, np.zeros((1, 1), int)).reward[0] >= 1.0
 
 
-def test_what_is_no_picture_is_one_line(pictures: Path, tmp_path: Path, capsys) -> None:
+def test_invalid_goal_picture_is_a_one_line_error(pictures: Path, tmp_path: Path, capsys) -> None:
     (tmp_path / "text.png").write_text("no picture")
     (tmp_path / "text.mp4").write_text("no film")
     (tmp_path / "empty").mkdir()
@@ -216,14 +214,14 @@ def episodes() -> EmbeddedEpisodes:
     )
 
 
-def test_parts_share_no_episode_and_each_has_both_kinds(episodes: EmbeddedEpisodes) -> None:
+def test_data_splits_share_no_episode_and_have_both_classes(episodes: EmbeddedEpisodes) -> None:
     parts = split_episodes(episodes, 3)
     assert (np.sum(parts, axis=0) == 1).all()
     for part in parts:
         assert 0 < episodes.met()[part].sum() < part.sum()
 
 
-def test_a_window_is_a_history() -> None:
+def test_training_windows_match_scoring_context() -> None:
     """What a scorer is fitted on and what it scores are put together in one way."""
     span = np.arange(30, 42)
     scored = span[frame_histories(np.ones((12, 1), bool), LAGS[-1] + 1)[:, LAGS]]
@@ -234,7 +232,7 @@ def test_a_window_is_a_history() -> None:
     st.lists(st.tuples(st.integers(0, 50), st.booleans()), min_size=1, max_size=200),
     st.sampled_from([0.01, 0.05, 0.3]),
 )
-def test_a_threshold_keeps_to_its_bound(frames, bound: float) -> None:
+def test_success_threshold_keeps_the_false_positive_bound(frames, bound: float) -> None:
     chance, holds = (np.array(x) for x in zip(*frames, strict=True))
     chance = (chance / 50).astype(np.float32)
     wrong = (chance >= threshold_within_bound(chance, holds, bound)) & ~holds
@@ -254,7 +252,7 @@ def test_average_precision_by_hand() -> None:
     assert average_precision(score, positive) == pytest.approx((1 + 2 / 4 + 3 / 5) / 3)
 
 
-def test_success_is_told_and_must_be_seen_twice(
+def test_success_needs_consecutive_positive_frames(
     episodes: EmbeddedEpisodes, quick: HeadConfig, outcome: Outcome
 ) -> None:
     [head], figures = fit_head(SuccessLoss(bound=0.05), episodes, quick)
@@ -296,7 +294,7 @@ def in_order(figures: dict[str, Any], outcome: Outcome) -> None:
     outcome("AUC of the end", figures["auc_of_the_end"], above=0.8)
 
 
-def test_progress_rises_falls_backwards_and_stops_where_an_episode_fails(
+def test_progress_rises_falls_in_reverse_and_stops_on_failure(
     episodes: EmbeddedEpisodes, quick: HeadConfig, outcome: Outcome
 ) -> None:
     [head], figures = fit_head(ProgressLoss(), episodes, quick)
@@ -306,7 +304,7 @@ def test_progress_rises_falls_backwards_and_stops_where_an_episode_fails(
     outcome("progress of a failure", bad[-1], below=0.4)
 
 
-def test_a_rewound_demonstration_goes_back_as_it_came(episodes: EmbeddedEpisodes) -> None:
+def test_rewound_demonstrations_mirror_progress(episodes: EmbeddedEpisodes) -> None:
     plain, rewound = (progress_targets(episodes, n, np.random.default_rng(0)) for n in (0, 3))
     demonstrations = int(episodes.met().sum())
     assert len(plain.target) == len(episodes.rows)
@@ -320,7 +318,7 @@ def test_a_rewound_demonstration_goes_back_as_it_came(episodes: EmbeddedEpisodes
     assert (plain.frames[:, 1] <= plain.frames[:, 0]).all()
 
 
-def test_a_critic_tells_ends_and_keeps_the_order_of_what_came_before(
+def test_critic_separates_ends_and_keeps_temporal_order(
     episodes: EmbeddedEpisodes, quick: HeadConfig, outcome: Outcome
 ) -> None:
     [head], figures = fit_head(CriticLoss(), episodes, quick)
@@ -342,7 +340,7 @@ def test_a_critic_tells_ends_and_keeps_the_order_of_what_came_before(
         fit_head(CriticLoss(), nobody, quick)
 
 
-def test_a_value_rises_towards_what_the_sentence_says_and_no_other_one_says_it(
+def test_value_rises_for_its_sentence_only(
     episodes: EmbeddedEpisodes, quick: HeadConfig, outcome: Outcome
 ) -> None:
     texts = TEXTS
@@ -366,9 +364,7 @@ def test_a_value_rises_towards_what_the_sentence_says_and_no_other_one_says_it(
 
 
 @pytest.mark.parametrize("loss", [CriticLoss(), ValueLoss(TEXTS, 20.0)], ids=["critic", "value"])
-def test_ends_that_somebody_rated_are_learned_from_too(
-    episodes: EmbeddedEpisodes, loss: ScorerLoss
-) -> None:
+def test_rated_episode_ends_are_training_data(episodes: EmbeddedEpisodes, loss: ScorerLoss) -> None:
     """As ends of this goal, or of none; and they are no demonstrations."""
 
     more = unit(40, DIM)
@@ -385,7 +381,7 @@ def test_ends_that_somebody_rated_are_learned_from_too(
         fit_head(loss, nobody.beside(more, np.arange(40) % 2 == 0, ["Ann"] * 40), QUICK)
 
 
-def test_a_value_begins_as_the_encoders_own_likeness(episodes: EmbeddedEpisodes) -> None:
+def test_value_starts_as_the_encoder_similarity(episodes: EmbeddedEpisodes) -> None:
     still = dataclasses.replace(QUICK, steps=1, learning_rate=1e-12)
     texts = unit(2, DIM)
     heads, _ = fit_head(ValueLoss(texts, 20.0), episodes, still)
@@ -393,7 +389,7 @@ def test_a_value_begins_as_the_encoders_own_likeness(episodes: EmbeddedEpisodes)
     np.testing.assert_allclose(found, 20.0 * episodes.rows @ texts[0], atol=1e-4)
 
 
-def test_episodes_are_played_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_episodes_are_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path))
     task, few = sims.make_task("reach", goal="touch_red_cube"), {"lost": 2, "random": 2}
     encoder, config = Rows(), EpisodesConfig(demonstrations=2, **few)
@@ -441,7 +437,7 @@ def scorer(tmp_path_factory: pytest.TempPathFactory, training_seed: int) -> Path
     return out
 
 
-def test_what_was_not_measured_is_none_in_a_card(episodes: EmbeddedEpisodes) -> None:
+def test_card_has_none_for_missing_measurements(episodes: EmbeddedEpisodes) -> None:
     """Where no demonstration is long enough to be judged: JSON has no nan."""
     head = untrained_head(QUICK, DIM, len(LAGS))
     none = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
@@ -450,7 +446,7 @@ def test_what_was_not_measured_is_none_in_a_card(episodes: EmbeddedEpisodes) -> 
     json.dumps(figures, allow_nan=False)
 
 
-def test_a_scorer_says_from_whom_it_learned(scorer: Path, outcome: Outcome) -> None:
+def test_scorer_card_names_its_training_episodes(scorer: Path, outcome: Outcome) -> None:
     _, card, _ = load_scorer(scorer, "success")
     assert card == json.loads(scorer.with_suffix(".json").read_text())
     assert "6 episodes of the task's expert" in card["learned_from"]
@@ -464,7 +460,7 @@ def test_a_scorer_says_from_whom_it_learned(scorer: Path, outcome: Outcome) -> N
         assert "the task's expert" in made_.sees and made_.camera == "front"
 
 
-def test_a_scorer_is_refused_where_it_does_not_belong(scorer: Path, tmp_path: Path, capsys) -> None:
+def test_scorer_for_another_scene_or_goal_is_refused(scorer: Path, tmp_path: Path, capsys) -> None:
     heads, card, _ = load_scorer(scorer, "success")
     other = tmp_path / "other.safetensors"
     save_scorer(other, heads, card | {"encoder": "embedded-0123456789ab"})
@@ -500,9 +496,7 @@ def test_a_scorer_is_refused_where_it_does_not_belong(scorer: Path, tmp_path: Pa
         assert says in capsys.readouterr().err.replace("\n", " ")
 
 
-def test_a_scorer_is_used_elsewhere_where_that_is_said(
-    scorer: Path, tmp_path: Path, capsys
-) -> None:
+def test_elsewhere_option_allows_another_scene(scorer: Path, tmp_path: Path, capsys) -> None:
     """A classifier of the cube touched in reach, on push, which has the same scene."""
     task, goal = judged_goal(sims.make_task("push"), "the gripper touches the red cube")
     env = sims.BatchEnv(task, 1)
@@ -531,7 +525,7 @@ BRIEF = HeadConfig(hidden=8, steps=50, batch=16)
 FEW = HeadConfig(hidden=16, steps=150, batch=64, learning_rate=6e-3)
 
 
-def test_a_scripted_oracle_is_wrong_as_often_as_it_says() -> None:
+def test_scripted_labeller_errs_at_its_noise_rate() -> None:
     first, second = np.random.default_rng(0).random((2, 4000, 3))
     right = first.mean(axis=1) > second.mean(axis=1)
     answer = ScriptedLabeller(0.2, 0.0, np.random.default_rng(1)).ask(first, second)
@@ -543,7 +537,7 @@ def test_a_scripted_oracle_is_wrong_as_often_as_it_says() -> None:
 
 
 @given(st.integers(1, 6), st.integers(0, 9))
-def test_a_stretch_lies_within_an_episode(length: int, seed: int) -> None:
+def test_segments_lie_within_an_episode(length: int, seed: int) -> None:
     episode = np.repeat(np.arange(5), 6)
     found = sample_segments(episode, length, 20, np.random.default_rng(seed))
     assert found.shape == (20, length) and (np.diff(found, axis=1) == 1).all()
@@ -553,7 +547,7 @@ def test_a_stretch_lies_within_an_episode(length: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("form", ["pair", "rating"])
-def test_what_a_noisy_oracle_prefers_is_learned(
+def test_preferences_of_a_noisy_labeller_are_learned(
     episodes: EmbeddedEpisodes, form: str, training_seed: int, outcome: Outcome
 ) -> None:
     oracle = ScriptedLabeller(0.2, 0.0, np.random.default_rng(2))
@@ -575,7 +569,7 @@ def test_what_a_noisy_oracle_prefers_is_learned(
         query_before_training(episodes, None, config, few)
 
 
-def test_a_scripted_oracle_rates_what_is_worth_more_higher(episodes: EmbeddedEpisodes) -> None:
+def test_scripted_labeller_ratings_follow_the_reward(episodes: EmbeddedEpisodes) -> None:
     every = np.arange(len(episodes.rows))[:, None]
     noisy, clear = (
         ScriptedLabeller(error, 0.0, np.random.default_rng(2)).ratings(episodes, every)
@@ -586,7 +580,7 @@ def test_a_scripted_oracle_rates_what_is_worth_more_higher(episodes: EmbeddedEpi
 
 
 @given(st.lists(st.integers(1, 5), max_size=40))
-def test_of_two_that_are_rated_otherwise_the_one_rated_more_is_better(rating: list[int]) -> None:
+def test_ratings_become_preference_pairs(rating: list[int]) -> None:
     films = np.arange(len(rating), dtype=np.float32)[:, None, None]
     pairs = pairs_from_ratings(films, np.array(rating), 0)
     one, two = (side[:, 0, 0].astype(int) for side in (pairs.first, pairs.second))
@@ -605,7 +599,7 @@ def test_of_two_that_are_rated_otherwise_the_one_rated_more_is_better(rating: li
 
 
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=30))
-def test_one_pair_in_five_is_held_out_however_many_are_asked_at_a_time(counts: list[int]) -> None:
+def test_one_preference_pair_in_five_is_held_out(counts: list[int]) -> None:
     row = np.zeros((1, 1, 2), np.float32)
     parts = [
         PreferencePairs(np.repeat(row, n, 0), np.repeat(row, n, 0), np.ones(n)) for n in counts
@@ -616,7 +610,7 @@ def test_one_pair_in_five_is_held_out_however_many_are_asked_at_a_time(counts: l
     np.testing.assert_array_equal(whole.held, np.arange(sum(counts)) % 5 == 0)
 
 
-def test_the_most_disputed_are_asked_about() -> None:
+def test_active_queries_choose_ensemble_disagreement() -> None:
     heads = [untrained_head(FEW, DIM, member=m) for m in range(3)]
     first, second = unit(50, 2, DIM), unit(50, 2, DIM)
     spread = preference_probabilities(heads, first, second).std(axis=0)
@@ -637,7 +631,7 @@ def asking(model: Preferences) -> OnlineQueries:
     return OnlineQueries(model, env, pairs, ScriptedLabeller(0.2, 0.0, rng), BRIEF, 8, 1, 4)
 
 
-def test_the_whole_replay_is_rewarded_anew_after_a_refit(coarse_obs_scale: None) -> None:
+def test_preference_refit_relabels_the_replay_buffer(coarse_obs_scale: None) -> None:
     config = SACConfig(
         num_envs=2, buffer_size=400, learning_starts=8, batch_size=8, net=(8,), gradient_steps=1
     )
@@ -657,7 +651,7 @@ def test_the_whole_replay_is_rewarded_anew_after_a_refit(coarse_obs_scale: None)
     assert hook.asked == 8 and model.version == 2  # no more than it may
 
 
-def test_asking_goes_on_as_if_nothing_had_happened() -> None:
+def test_online_queries_resume_identically() -> None:
     learner, model = small(PPOConfig(num_envs=2, n_steps=16, minibatches=2))
     hook = asking(model)
     hook.start(learner)
@@ -685,7 +679,7 @@ def answer(store: LabelStore, said: str, by: str, shade: int = 0) -> None:
     store.append(Label(store.keep(frames), store.keep(frames[::-1]), "go", "here", said, by))
 
 
-def test_labels_survive_a_crash_in_the_middle_of_a_line(tmp_path: Path) -> None:
+def test_label_store_survives_a_truncated_line(tmp_path: Path) -> None:
     store = LabelStore(tmp_path / "labels")
     answer(store, "first", "Ann")
     with store.path.open("ab") as file:
@@ -707,7 +701,7 @@ def test_labels_survive_a_crash_in_the_middle_of_a_line(tmp_path: Path) -> None:
         store.read()
 
 
-def test_agreement_is_of_those_who_were_asked_the_same(tmp_path: Path) -> None:
+def test_labeller_agreement_counts_shared_questions(tmp_path: Path) -> None:
     store = LabelStore(tmp_path)
     for said, by, shade in (
         ("first", "Ann", 0),
@@ -720,7 +714,7 @@ def test_agreement_is_of_those_who_were_asked_the_same(tmp_path: Path) -> None:
     assert agreement(store) == (1, 3)
 
 
-def test_labels_in_the_terminal_are_learned_from(
+def test_terminal_labels_train_preferences(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path / "cache"))
@@ -761,7 +755,7 @@ def test_labels_in_the_terminal_are_learned_from(
     assert "segments of 2 frames, got --ask.length 4" in capsys.readouterr().err
 
 
-def test_ratings_teach_what_is_preferred_and_what_is_a_success(
+def test_ratings_train_preferences_and_success(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path / "cache"))
@@ -798,7 +792,7 @@ def test_ratings_teach_what_is_preferred_and_what_is_a_success(
         LabelStore(store).read()
 
 
-def test_a_page_asks_and_keeps_an_answer_before_the_next(tmp_path: Path) -> None:
+def test_label_page_stores_each_answer_before_the_next(tmp_path: Path) -> None:
     store, rng = LabelStore(tmp_path / "labels"), np.random.default_rng(0)
     names = [store.keep(rng.integers(0, 255, (2, 8, 8, 3), dtype=np.uint8)) for _ in range(4)]
     asked = [Label(names[i], names[i + 1], "</script><b>", "reach") for i in range(3)]
@@ -849,7 +843,7 @@ def test_a_page_asks_and_keeps_an_answer_before_the_next(tmp_path: Path) -> None
     }
 
 
-def test_a_reward_is_learned_from_what_a_model_prefers(
+def test_vlm_preferences_train_a_reward(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     out, store = tmp_path / "asked.safetensors", tmp_path / "labels"
@@ -891,9 +885,7 @@ class Shy:
         return np.where(np.arange(len(gap)) % 2, (gap > 0).astype(float), np.nan)
 
 
-def test_who_says_nothing_teaches_nothing_and_nobody_is_asked_the_same(
-    episodes: EmbeddedEpisodes,
-) -> None:
+def test_skipped_answers_are_unused_and_no_question_repeats(episodes: EmbeddedEpisodes) -> None:
     oracle, config = Shy(), QueryConfig(answers=60, a_time=30, length=3, active=False)
     _, pairs, figures = query_before_training(episodes, oracle, config, BRIEF)
     assert len(oracle.asked) == 60 and figures["answers"] == len(pairs) == 30

@@ -25,7 +25,7 @@ starts = st.integers(1, 12).flatmap(
 
 @given(starts, st.integers(1, 40))
 @settings(deadline=None, max_examples=60)
-def test_unpacking_a_packing_gives_the_block_back(first, batch):
+def test_packing_round_trip(first, batch):
     block = np.arange(1.0, first.size + 1).reshape(first.shape)
     back, seen = np.zeros_like(block), np.zeros(first.shape, int)
     for packing in packings(first, batch=batch):
@@ -42,7 +42,7 @@ def test_unpacking_a_packing_gives_the_block_back(first, batch):
     assert (seen == 1).all()
 
 
-def test_ragged_episodes_become_columns_by_hand():
+def test_packing_of_ragged_episodes_by_hand():
     # Row 0 starts episodes at steps 0 and 2, row 1 goes on from before and starts one at 3.
     first = np.array([[1, 0], [0, 0], [1, 0], [0, 1]], bool)
     (packing,) = packings(first, batch=100)
@@ -89,7 +89,7 @@ def brute_window(kept: list[Transition], context: int, oldest: int = 0) -> np.nd
     seed=st.integers(0, 100),
 )
 @settings(deadline=None, max_examples=40)
-def test_scores_equal_a_row_by_row_reference_however_packed(context, ragged, batch, cut, seed):
+def test_packed_scores_equal_the_per_env_reference(context, ragged, batch, cut, seed):
     model = Window(context)
     sim = PointMass(4, ragged=ragged, diverge=0.02, steps=9, seed=seed)
     env, trace, kept = record(sim, model, 30)
@@ -110,7 +110,7 @@ def test_scores_equal_a_row_by_row_reference_however_packed(context, ragged, bat
     seed=st.integers(0, 100),
 )
 @settings(deadline=None, max_examples=40)
-def test_what_was_done_in_turn_is_known_to_the_next_span(ragged, cuts, room, seed):
+def test_sequence_memory_spans_blocks(ragged, cuts, room, seed):
     """However a row is cut into spans, and where its beginning is kept no more."""
     sim = PointMass(4, ragged=ragged, diverge=0.02, steps=15, seed=seed)
     env, whole, kept = record(sim, InTurn(), 40)
@@ -135,7 +135,7 @@ def test_what_was_done_in_turn_is_known_to_the_next_span(ragged, cuts, room, see
     np.testing.assert_allclose(again, expected[trace.oldest :], atol=1e-6)
 
 
-def test_what_was_done_is_known_though_a_score_looks_further_back(seed: int = 4):
+def test_sequence_memory_is_known_with_longer_context(seed: int = 4):
     """Also where it looks back into an episode that is over, and before a ring has been scored."""
     model = InTurn()
     model.context = 3
@@ -185,7 +185,7 @@ class Refitted(LastFour):
 
 @pytest.mark.parametrize("room", [60, 25])
 @pytest.mark.parametrize("context", [1, 4])
-def test_what_is_judged_again_is_not_drawn_again(room: int, context: int) -> None:
+def test_rescoring_reuses_embeddings(room: int, context: int) -> None:
     env, _, kept = record(
         PointMass(4, ragged=0.1, diverge=0.02, steps=15, seed=2), LastFour(Seer()), 40
     )
@@ -213,7 +213,7 @@ def test_what_is_judged_again_is_not_drawn_again(room: int, context: int) -> Non
 
 @pytest.mark.parametrize("room", [40, 6])
 @pytest.mark.parametrize("at_once", [1, 2, 3])
-def test_a_step_costs_one_frame_however_far_back_its_score_looks(room: int, at_once: int) -> None:
+def test_each_step_renders_one_frame_for_any_context(room: int, at_once: int) -> None:
     """Also after a resume, where some wait to be scored, and not of another trace's steps."""
     sim = PointMass(4, ragged=0.1, diverge=0.02, steps=15, seed=2)
     env, whole, kept = record(sim, LastFour(Seer()), 42)
@@ -234,7 +234,7 @@ def test_a_step_costs_one_frame_however_far_back_its_score_looks(room: int, at_o
     np.testing.assert_array_equal(scorer.score(other, 42, 43).reward, fresh)
 
 
-def test_another_model_looks_with_its_own_encoder() -> None:
+def test_models_use_their_own_encoders() -> None:
     class Dim(Seer):
         def encode(self, frames):
             return super().encode(frames) / 2
@@ -246,7 +246,7 @@ def test_another_model_looks_with_its_own_encoder() -> None:
     np.testing.assert_allclose(scorer.score(trace, 0, 12).reward, bright / 2)
 
 
-def test_a_terminal_step_is_judged_on_its_own_last_state():
+def test_terminal_step_is_scored_on_its_final_state():
     model = Nearness()
     sim = PointMass(3, steps=4)
     env, trace, kept = record(sim, model, 8)
@@ -256,7 +256,7 @@ def test_a_terminal_step_is_judged_on_its_own_last_state():
     assert not np.allclose(kept[3].after["goal"], kept[4].before["goal"])  # there was a reset
 
 
-def test_frames_are_rendered_once_and_only_where_asked():
+def test_frames_are_rendered_once_and_lazily():
     model, sim = Window(1, "frames"), PointMass(5, steps=6, ragged=0.2, seed=3)
     env, trace, kept = record(sim, model, 12)
     assert env.observer.frames_rendered == 0
@@ -277,7 +277,7 @@ class Live(PointMass):
         return PointMass.render_states(self, self.pos if ids is None else self.pos[ids])
 
 
-def test_a_simulator_without_states_is_rendered_while_it_steps():
+def test_simulator_without_states_renders_every_step():
     model, lazy_model = Window(2, "frames"), Window(2, "frames")
     env, trace, kept = record(Live(5, steps=6, seed=3), model, 12)
     resets = sum(int(step.first.sum()) for step in kept[1:])
@@ -290,7 +290,7 @@ def test_a_simulator_without_states_is_rendered_while_it_steps():
         env.observer.frames(kept[0].after["#frames"], "side")
 
 
-def test_stored_frames_cache_by_entry():
+def test_stored_frames_are_cached_by_entry():
     calls = []
 
     def render(rows, camera):
@@ -312,7 +312,7 @@ def observer(model) -> Observer:
     return Observer(PointMass(2), model.needs)
 
 
-def test_models_that_cannot_judge_online_are_refused():
+def test_non_causal_models_are_refused_online():
     model = Nearness()
     model.causal = False
     with pytest.raises(ValueError, match="Nearness looks ahead"):
@@ -330,7 +330,7 @@ def test_models_that_cannot_judge_online_are_refused():
         (lambda v: RewardOutput(np.full(v.shape, np.nan), v), "rewards are not finite"),
     ],
 )
-def test_a_broken_score_names_the_model(output, message):
+def test_invalid_score_error_names_the_model(output, message):
     model = Nearness()
     env, trace, _ = record(PointMass(2), model, 5)
     model.score = lambda segment: output(segment.valid)
@@ -350,7 +350,7 @@ def test_unknown_cameras_and_undeclared_frames_are_refused():
         Scorer(model, env.observer).score(trace, 0, 5)
 
 
-def test_means_are_over_scored_steps():
+def test_reward_means_cover_scored_steps_only():
     model = Nearness()
     env, trace, _kept = record(PointMass(4, diverge=0.1, seed=5), model, 20)
     scorer = Scorer(model, env.observer)
@@ -384,9 +384,7 @@ class Where:
     seed=st.integers(0, 100),
 )
 @settings(deadline=None, max_examples=40)
-def test_episodes_cut_in_any_way_say_the_same_of_where_a_step_stands(
-    ragged, batch, cuts, kept, seed
-):
+def test_step_position_is_independent_of_block_boundaries(ragged, batch, cuts, kept, seed):
     sims = [PointMass(4, ragged=ragged, diverge=0.02, steps=9, seed=seed) for _ in range(2)]
     model, bare = Where(), sims[1]
     env, trace, _ = record(sims[0], model, 30)
@@ -414,7 +412,7 @@ def test_episodes_cut_in_any_way_say_the_same_of_where_a_step_stands(
     np.testing.assert_array_equal(found, expected[-kept:])
 
 
-def test_who_needs_the_place_and_is_not_told_it_says_so():
+def test_model_without_required_step_position_is_an_error():
     model, single = Where(), np.ones((1, 2), bool)
     with pytest.raises(
         ValueError, match="Where depends on a step's position in its episode.* give Segment"
@@ -422,7 +420,7 @@ def test_who_needs_the_place_and_is_not_told_it_says_so():
         model.score(Segment({}, StoredFrames, np.zeros((1, 2, 0)), single))
 
 
-def test_a_whole_episode_ends_where_it_is_over_also_where_it_failed():
+def test_whole_episode_marks_its_last_step():
     live = np.array([[1, 1], [1, 1], [1, 0]], bool)
     place = positions_from_start(live, np.array([[0, 0], [0, 1], [0, 1]], bool))
     assert place.step[:, 0].tolist() == [0, 1, 2]

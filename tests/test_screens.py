@@ -54,14 +54,14 @@ def test_progress_passes_every_screen() -> None:
         ("order", lambda r, k: np.where((r > 0.5) & (r < 1.0), 0.1, r)),
     ],
 )
-def test_each_screen_catches_its_own(name: str, spoilt: object) -> None:
+def test_each_screen_catches_its_fault(name: str, spoilt: object) -> None:
     archive, progress = made_up()
     reward = spoilt(progress, KIND[None])  # type: ignore[operator]
     codes = {d.code for d in screen_reward(reward, archive).diagnostics}
     assert name in codes and all(d.hint for d in screen_reward(reward, archive).diagnostics)
 
 
-def test_dying_must_not_pay() -> None:
+def test_living_screen_catches_rewarded_termination() -> None:
     archive, progress = made_up()
     early = replace(archive, terminates=True)
     assert "living" in {d.code for d in screen_reward(progress - 0.5, early).diagnostics}
@@ -70,7 +70,7 @@ def test_dying_must_not_pay() -> None:
     ).diagnostics  # where nothing ends, signs do not matter
 
 
-def test_what_was_not_shown_is_not_judged() -> None:
+def test_screens_without_data_do_not_judge() -> None:
     archive, progress = made_up()
     failed = replace(archive, success=np.zeros_like(archive.success))
     found = screen_reward(progress, failed)
@@ -80,7 +80,7 @@ def test_what_was_not_shown_is_not_judged() -> None:
     assert SCREENS["order"](made_up(BINS)[1], short) is None
 
 
-def test_pay_and_outcome_of_a_trained_policy() -> None:
+def test_goodhart_screen_of_a_trained_policy() -> None:
     rng = np.random.default_rng(0)
     outcome = rng.normal(size=200)
     value, finding = outcome_correlation(outcome + 0.1 * rng.normal(size=200), outcome) or (
@@ -93,7 +93,7 @@ def test_pay_and_outcome_of_a_trained_policy() -> None:
     assert outcome_correlation(np.zeros(5), np.arange(5.0)) is None
 
 
-def test_an_archive_holds_what_its_policies_do() -> None:
+def test_archive_has_episodes_of_its_policies() -> None:
     archive, dense = archive_episodes(sims.make_task("reach"))
     assert len(archive.kind) == sum(ROWS.values()) and dense.shape == archive.success.shape
     won = archive.succeeded
@@ -105,7 +105,7 @@ def test_an_archive_holds_what_its_policies_do() -> None:
     assert hopper.terminates and not (hopper.kind == "expert").any()
 
 
-def test_bad_rewards_of_reach_are_caught() -> None:
+def test_screens_catch_bad_rewards_of_reach() -> None:
     rows = measure("reach", RowFolder(Path()))["rewards"]
     assert all(row["passes"] is row["expected"] for row in rows), rows
     assert len([r for r in rows if not r["expected"]]) == 6
@@ -114,7 +114,7 @@ def test_bad_rewards_of_reach_are_caught() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
-def test_screens_tell_good_from_bad(task: str) -> None:
+def test_screens_separate_good_from_bad_rewards(task: str) -> None:
     wrong = [
         row
         for row in measure(task, RowFolder(Path()))["rewards"]

@@ -61,7 +61,7 @@ def told(candidate: Candidate, success: float, **curves: tuple[float, ...]) -> C
 
 
 # Ask and tell.
-def test_every_structure_is_accepted_and_says_something_of_its_own() -> None:
+def test_every_template_structure_is_valid_and_distinct() -> None:
     standard = write_program(FORMULA, CARD)
     for name, values in CHOICES.items():
         assert values[0] == getattr(TemplateStructure(), name)
@@ -81,7 +81,7 @@ def test_every_structure_is_accepted_and_says_something_of_its_own() -> None:
     )
 
 
-def test_structure_varies_outside_and_numbers_inside() -> None:
+def test_search_varies_structure_then_numbers() -> None:
     asked = strategy(6).ask(0)
     outside = 6 // INSIDE
     assert asked[0].text == strategy().standard()
@@ -92,7 +92,7 @@ def test_structure_varies_outside_and_numbers_inside() -> None:
     assert len({c.text for c in asked}) == 6
 
 
-def test_children_come_from_the_best_after_reflection_and_are_new() -> None:
+def test_search_children_are_new_and_from_the_best() -> None:
     one = strategy(6)
     first = one.ask(0)
     for index, candidate in enumerate(first):
@@ -105,7 +105,7 @@ def test_children_come_from_the_best_after_reflection_and_are_new() -> None:
     assert "reflection on behind_scale" in second[0].notes
 
 
-def test_what_is_asked_follows_from_seed_and_what_was_told() -> None:
+def test_search_proposals_are_deterministic() -> None:
     def both(seed: int, remembered: bool) -> list[Candidate]:
         one = strategy(4, seed)
         first = strategy(4, seed).ask(0) if remembered else one.ask(0)
@@ -126,7 +126,7 @@ def _json(candidate: Candidate) -> dict:
 
 
 # The journal.
-def test_a_torn_line_is_dropped_and_a_damaged_one_is_an_error(tmp_path: Path) -> None:
+def test_search_journal_drops_a_torn_line_and_refuses_damage(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     journal = SearchJournal(path)
     journal.append("begun", seed=np.int64(3))
@@ -149,14 +149,14 @@ def test_a_torn_line_is_dropped_and_a_damaged_one_is_an_error(tmp_path: Path) ->
 
 
 # Failures.
-def test_a_training_that_takes_too_long_is_killed_with_all_it_started(tmp_path: Path) -> None:
+def test_search_kills_a_training_at_its_time_limit(tmp_path: Path) -> None:
     pool = TrainingPool(tmp_path, limits=TrainingLimits(seconds=0.5))
     [(_, answer)] = pool.run([JOB | {"env_steps": 10**9}])
     assert answer == {"kind": "timed_out", "message": "not done in 0.5 s", "env_steps": 0}
     assert not _alive(tmp_path)
 
 
-def test_a_training_without_a_sign_of_life_is_killed(tmp_path: Path) -> None:
+def test_search_kills_a_stalled_training(tmp_path: Path) -> None:
     pool = TrainingPool(tmp_path, limits=TrainingLimits(seconds=300, stall_s=1.0))
     frozen = False
 
@@ -171,20 +171,20 @@ def test_a_training_without_a_sign_of_life_is_killed(tmp_path: Path) -> None:
     assert not _alive(tmp_path)
 
 
-def test_a_training_over_its_memory_crashes_alone(tmp_path: Path) -> None:
+def test_search_training_over_its_memory_limit_fails_alone(tmp_path: Path) -> None:
     pool = TrainingPool(tmp_path, limits=TrainingLimits(memory_bytes=300 << 20))
     [(_, answer)] = pool.run([JOB])
     assert answer["kind"] == "crashed" and answer["message"]
 
 
-def test_errors_have_kinds() -> None:
+def test_search_failures_have_kinds() -> None:
     assert failure_kind(SimulationDiverged("too many rows")) == "diverged"
     assert failure_kind(ValueError("loc tensor([[nan, nan]])")) == "nan"
     assert failure_kind(FloatingPointError("x")) == "nan"
     assert failure_kind(ValueError("no information on the finance of nancy")) == "crashed"
 
 
-def test_a_refusal_names_its_reason_and_the_summary_counts_it() -> None:
+def test_search_refusal_names_its_reason_and_is_counted() -> None:
     texts = [
         "def reward(gripper_pos):\n    return {'a': gripper_pos[2]}\n",
         write_program(FORMULA, CARD),
@@ -203,14 +203,14 @@ def test_a_refusal_names_its_reason_and_the_summary_counts_it() -> None:
     assert "other reasons" not in said and "1 timed out (not done in 60 s)" in said
 
 
-def test_a_training_that_failed_has_no_success_in_any_episode() -> None:
+def test_failed_search_training_counts_as_zero_success() -> None:
     good = {"kind": "trained", "evaluation": {"successes": 90}, "seed": 1, "env_steps": 5}
     bad = {"kind": "nan", "message": "no", "seed": 2, "env_steps": 3}
     found = verdict([good, bad], 100)
     assert found["success"] == 0.45 and found["episodes"] == 200 and found["failed"] == 1
 
 
-def test_curves_keep_the_course_of_each_component() -> None:
+def test_search_curves_keep_each_component() -> None:
     rows = [{"reward/near": float(i), "other": 1.0} for i in range(16)]
     assert curves(rows) == {"near": [0.5, 2.5, 4.5, 6.5, 8.5, 10.5, 12.5, 14.5]}
     assert curves([]) == {}
@@ -260,7 +260,7 @@ OPTIONS = [
 
 
 @pytest.mark.slow
-def test_a_search_that_was_killed_goes_on_and_judges_on_seeds_that_chose_nothing(
+def test_killed_search_resumes_and_evaluates_on_fresh_seeds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "small"
@@ -326,7 +326,7 @@ def _order(evaluation: dict) -> tuple[float, float]:
     return evaluation["success"], -evaluation["distance_median"]
 
 
-def test_a_search_of_which_nothing_trains_says_why(
+def test_search_without_a_trained_candidate_explains_why(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = [*OPTIONS, "--runs", str(tmp_path), "--minutes", "0.005"]
@@ -350,7 +350,7 @@ def test_a_search_of_which_nothing_trains_says_why(
         (["--goal", "the red cube is far from the blue ball"], "no ground truth"),
     ],
 )
-def test_mistakes_are_one_line(
+def test_search_option_errors_are_one_line(
     args: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(["search", "reach", *args, "--runs", str(tmp_path)]) != 0
@@ -359,7 +359,7 @@ def test_mistakes_are_one_line(
     assert not list(tmp_path.iterdir())
 
 
-def test_where_no_folder_can_be_is_one_line(
+def test_search_in_an_unwritable_folder_is_a_one_line_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -368,7 +368,7 @@ def test_where_no_folder_can_be_is_one_line(
     assert "is not a writable folder" in err and err.count("\n") == 1
 
 
-def test_a_goal_that_is_not_the_bodys_is_refused_at_once(
+def test_search_refuses_a_goal_of_another_body(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     goal = ["--goal", "do a front flip"]
@@ -377,7 +377,7 @@ def test_a_goal_that_is_not_the_bodys_is_refused_at_once(
     assert not list(tmp_path.iterdir())
 
 
-def test_settings_say_their_ladder() -> None:
+def test_search_config_rung_steps() -> None:
     config = SearchConfig(env_steps=96_000, rungs=3)
     assert config.ladder == [24_000, 48_000, 96_000]
     # Six at the first rung, three at the second, two at the last, in two rounds.
@@ -386,7 +386,7 @@ def test_settings_say_their_ladder() -> None:
     assert SearchConfig(final_env_steps=5).judged_steps == 5
 
 
-def test_a_search_on_the_command_line_takes_twice_what_a_training_takes(
+def test_search_command_uses_the_preset_steps(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     asked: list[SearchConfig] = []

@@ -39,7 +39,7 @@ def made(numbers: TemplateNumbers) -> Program:
     return load(write_program(FORMULA, CARD, numbers), CARD)
 
 
-def test_numbers_are_fitted_to_the_archives_preferences() -> None:
+def test_reward_numbers_are_fitted_to_archive_preferences() -> None:
     archive, _ = archive_episodes(REACH)
     spoilt = TemplateNumbers(
         wide=3.0, tight=1.5, bonus=0.01
@@ -56,7 +56,7 @@ def test_numbers_are_fitted_to_the_archives_preferences() -> None:
 
 
 @pytest.mark.parametrize(("task", "goal"), [("reach", "touch_red_cube"), ("hopper", "forward")])
-def test_the_null_control_has_the_winners_shape_and_another_sense(task: str, goal: str) -> None:
+def test_random_control_program_has_the_winners_structure(task: str, goal: str) -> None:
     card = from_dict(sims.make_task(task).card())
     text = write_program(read(card.goals[goal], card), card)
     null = random_program(text, card, 3)
@@ -68,7 +68,7 @@ def test_the_null_control_has_the_winners_shape_and_another_sense(task: str, goa
     assert "action" not in load(blind, card).signals
 
 
-def test_gains_are_paired() -> None:
+def test_search_gain_interval_is_paired() -> None:
     rng = np.random.default_rng(0)
     hard = rng.random((3, 200))  # how hard an episode is: what both must deal with
     a, b = hard < 0.6, hard < 0.5
@@ -93,7 +93,7 @@ def test_gains_are_paired() -> None:
 ENDPOINT = ["--model.model", "test", "--model.key-variable", "TEST_KEY"]
 
 
-def test_a_model_writes_and_repairs_on_the_command_line(
+def test_reward_write_uses_an_llm_with_repairs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("openai")
@@ -116,7 +116,7 @@ def test_a_model_writes_and_repairs_on_the_command_line(
     assert "sk-very-secret" not in out + err + tape.read_text()
 
 
-def test_card_hears_from_the_screens_before_anything_is_trained(
+def test_card_writer_gets_screen_feedback(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("openai")
@@ -151,7 +151,7 @@ SMALL = [
 
 
 @pytest.mark.slow
-def test_a_model_writes_for_a_search(
+def test_search_with_an_llm_writer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The full loop: proposals, refusals, trainings, reflection in the next round's request."""
@@ -176,7 +176,7 @@ def test_a_model_writes_for_a_search(
 
 
 @pytest.mark.slow
-def test_replay_is_relabelled_for_the_next_candidate(tmp_path: Path) -> None:
+def test_search_relabels_replay_for_the_next_candidate(tmp_path: Path) -> None:
     options = ["--learner", "sac", "--relabel", "--env-steps", "256", "--runs", str(tmp_path)]
     tuning = [
         "--tuning.num-envs",
@@ -208,7 +208,7 @@ def test_replay_is_relabelled_for_the_next_candidate(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_comparison_may_have_the_steps_of_the_search_as_well(tmp_path: Path) -> None:
+def test_search_baselines_can_get_equal_total_steps(tmp_path: Path) -> None:
     folder = search(
         SearchConfig(
             goal="touch the red cube",
@@ -235,9 +235,7 @@ def test_a_comparison_may_have_the_steps_of_the_search_as_well(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_bench_search_goes_on_where_it_stopped(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bench_search_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["bench", "search", "--runs", str(tmp_path), "--share", "0.001", "--jobs", "2"]
     assert main([*options, "--json", "--seeds", "0"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]

@@ -34,7 +34,7 @@ def rows(offline: Any, dense: Any, seeds: int = 3) -> list[dict[str, Any]]:
     ]
 
 
-def test_ten_goals_at_equal_steps() -> None:
+def test_sentences_experiment_has_ten_goals_at_equal_steps() -> None:
     made = experiment("sentences").rows(Options())
     assert len(made) == 10 * 2 * 3
     for offline, dense in zip(made[::2], made[1::2], strict=True):
@@ -52,7 +52,7 @@ def test_ten_goals_at_equal_steps() -> None:
         ((0.95, 0.9, 0.8), 1.0, True, "open"),  # .88 in all: not shown to miss it either
     ],
 )
-def test_a_goal_counts_only_where_the_dense_reward_is_good(
+def test_sentences_count_goals_only_with_good_dense_reward(
     offline: Any, dense: float, counts: bool, words: str
 ) -> None:
     entry = verdicts(rows(offline, dense))[0]
@@ -64,14 +64,14 @@ def test_a_goal_counts_only_where_the_dense_reward_is_good(
     assert "(1 of 3 seeds)" in part[2] and part[3].endswith("| not run |")
 
 
-def test_the_interval_of_one_rate_is_wider_too_where_seeds_differ() -> None:
+def test_rate_interval_widens_with_seed_variance() -> None:
     apart = verdicts(rows((1.0, 0.0, 1.0), 1.0))[0]["offline"]
     alike = verdicts(rows((0.667, 0.667, 0.667), 1.0))[0]["offline"]
     assert apart["success"] == pytest.approx(alike["success"], abs=0.001)
     assert apart["high"] - apart["low"] > 0.3 and alike["high"] - alike["low"] < 0.05
 
 
-def test_the_share_is_wider_where_seeds_differ() -> None:
+def test_ratio_interval_widens_with_seed_variance() -> None:
     tried = np.full((3, 2), 1000)
     alike = share_interval(np.array([[900, 1000]] * 3), tried)
     apart = share_interval(np.array([[1000, 1000], [900, 1000], [800, 1000]]), tried)

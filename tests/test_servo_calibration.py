@@ -21,7 +21,7 @@ SET = {
 
 
 @pytest.mark.parametrize("name", SET)
-def test_a_fresh_arm_is_calibrated_and_then_measures_the_truth(tmp_path: Path, name: str) -> None:
+def test_calibration_of_a_new_arm_gives_true_angles(tmp_path: Path, name: str) -> None:
     file, robot = tmp_path / "arm.json", sims.ROBOTS[name]
     low, high = np.array([*robot.joint_range, robot.gripper_range]).T
     if name == "so101":  # the zero of its joints is the middle of their travel
@@ -61,7 +61,7 @@ def test_a_fresh_arm_is_calibrated_and_then_measures_the_truth(tmp_path: Path, n
         np.testing.assert_allclose(arm.truth()[:-1], robot.home, atol=0.006)
 
 
-def test_a_joint_turned_past_its_first_turn_keeps_the_range_that_it_has(tmp_path: Path) -> None:
+def test_calibration_keeps_the_range_of_an_endless_joint(tmp_path: Path) -> None:
     """The Koch's wrist has no stop: what it reads then was once taken for the other end."""
     robot = sims.ROBOTS["koch"]
     low, high = np.array([*robot.joint_range, robot.gripper_range]).T
@@ -80,7 +80,7 @@ def test_a_joint_turned_past_its_first_turn_keeps_the_range_that_it_has(tmp_path
 
 
 @pytest.mark.parametrize("name", SET)
-def test_a_calibration_that_was_stopped_is_none(tmp_path: Path, name: str) -> None:
+def test_interrupted_calibration_leaves_no_calibration(tmp_path: Path, name: str) -> None:
     """Its zero is new, and its ranges would be those of the old one."""
     robot = sims.ROBOTS[name]
     low, high = np.array([*robot.joint_range, robot.gripper_range]).T
@@ -104,7 +104,7 @@ def test_a_calibration_that_was_stopped_is_none(tmp_path: Path, name: str) -> No
             arm.driver.identify()
 
 
-def test_joints_that_were_not_turned_are_named(tmp_path: Path) -> None:
+def test_calibration_names_joints_that_did_not_move(tmp_path: Path) -> None:
     with ARMS["so101"](calibrated=False) as arm:
         setup = ServoCalibration(arm.driver)
         setup.centre()
@@ -115,7 +115,7 @@ def test_joints_that_were_not_turned_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SET)
-def test_a_port_that_is_not_there_is_one_line(
+def test_calibrate_with_a_missing_port_is_a_one_line_error(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["calibrate", name, "--port", "/dev/nothing"]) == 1

@@ -32,7 +32,7 @@ def actions(env: BatchEnv, steps: int, seed: int = 0) -> Array:
 
 
 @ARMS
-def test_the_limits_are_those_that_the_bridge_keeps(arm: str) -> None:
+def test_rate_limits_equal_the_safety_filters(arm: str) -> None:
     robot = robots.get(arm)
     mine, bridge = (
         RateLimiter.of(robot),
@@ -43,7 +43,7 @@ def test_the_limits_are_those_that_the_bridge_keeps(arm: str) -> None:
 
 
 @ARMS
-def test_it_ends_where_the_filters_own_quickest_stop_does(arm: str) -> None:
+def test_rate_limited_stop_ends_where_the_filters_does(arm: str) -> None:
     shaper, rng = RateLimiter.of(robots.get(arm)), np.random.default_rng(0)
     n = len(shaper.velocity)
     qpos, qvel = rng.normal(size=n), 0.3 * rng.normal(size=n)
@@ -54,7 +54,7 @@ def test_it_ends_where_the_filters_own_quickest_stop_does(arm: str) -> None:
 
 @ARMS
 @pytest.mark.parametrize("turns", (1, 4))  # actions between two changes of mind
-def test_random_wishes_come_out_as_from_the_bridges_filter(arm: str, turns: int) -> None:
+def test_rate_limited_targets_match_the_safety_filter(arm: str, turns: int) -> None:
     """20 actions of 5 targets, each up to 50 mrad from the goal: from the filter's own command, its
     next one is met to 0.15 mrad, 0.05 mrad as a rule.
 
@@ -103,7 +103,7 @@ def rms(values: list[Array]) -> float:
 
 
 @ARMS
-def test_commands_keep_the_limits_and_rest_where_they_should(arm: str) -> None:
+def test_rate_limited_commands_keep_limits_and_settle(arm: str) -> None:
     shaper, rng = RateLimiter.of(robots.get(arm)), np.random.default_rng(0)
     rows, dt = (16, len(shaper.velocity)), shaper.period
     last = JointCommand(*np.zeros((3, *rows)))
@@ -125,7 +125,7 @@ def test_commands_keep_the_limits_and_rest_where_they_should(arm: str) -> None:
     np.testing.assert_allclose(last.qpos, goal, atol=1e-3)
 
 
-def test_a_row_moves_later_than_one_without_limits_and_is_told_of_its_goal() -> None:
+def test_rate_limited_env_lags_and_observes_its_target() -> None:
     env, plain = made(), made(shaped=False)
     assert (env.reset() == plain.reset()).all()
     start = plain.views.qpos.copy()
@@ -140,7 +140,7 @@ def test_a_row_moves_later_than_one_without_limits_and_is_told_of_its_goal() -> 
     assert (env.views.ctrl != env._commands.reshape(6, 3, -1)[:, 0]).any()
 
 
-def test_an_arm_hears_of_commands_as_many_ticks_late_as_its_row_has_drawn() -> None:
+def test_rate_limited_action_delay_matches_its_sample() -> None:
     ranges = {f.name for f in dataclasses.fields(Randomize)} - {"width", "told"}
     nothing = dict.fromkeys(ranges, 0.0)
     task = sims.make_task("push", robot="ur5e")
@@ -171,7 +171,7 @@ def test_an_arm_hears_of_commands_as_many_ticks_late_as_its_row_has_drawn() -> N
         assert (other.step(action).obs == env.step(action).obs).all()
 
 
-def test_an_arm_that_feels_is_stopped_by_what_stops_it_on_the_bridge() -> None:
+def test_rate_limited_env_terminates_on_collision_effort() -> None:
     """It presses on the table until a joint bears half of what it can do."""
     for robot, feels in (("ur5e", True), ("so101", False)):
         task = sims.make_task("reach", robot=robot)
@@ -194,7 +194,7 @@ def test_an_arm_that_feels_is_stopped_by_what_stops_it_on_the_bridge() -> None:
 
 
 @pytest.mark.parametrize("randomised", (False, True))
-def test_a_row_alone_is_that_row_of_a_wider_batch(randomised: bool) -> None:
+def test_rate_limited_env_alone_equals_the_env_in_a_batch(randomised: bool) -> None:
     task = sims.make_task("push", robot="ur5e", episode_s=0.5)
 
     def batch(n: int, **options: object) -> BatchEnv:
@@ -213,7 +213,7 @@ def test_a_row_alone_is_that_row_of_a_wider_batch(randomised: bool) -> None:
         alone.reset(done[4:5])
 
 
-def test_saved_rows_and_state_rows_continue_bit_for_bit() -> None:
+def test_rate_limited_states_resume_bit_for_bit() -> None:
     env, saved, restored = made(), made(seed=9), made(seed=9)
     env.reset()
     for other in (saved, restored):
@@ -232,7 +232,7 @@ def test_saved_rows_and_state_rows_continue_bit_for_bit() -> None:
         env.load_state_dict(made(shaped=False).state_dict())
 
 
-def test_a_broken_action_leaves_the_command_as_it_was() -> None:
+def test_nonfinite_action_keeps_the_rate_limited_command() -> None:
     env = made()
     env.reset()
     env.step(actions(env, 1)[0])
@@ -242,7 +242,7 @@ def test_a_broken_action_leaves_the_command_as_it_was() -> None:
     assert (env.state()[2] == before[2]).all()
 
 
-def test_what_has_no_arm_or_no_whole_periods_is_refused() -> None:
+def test_rate_limits_need_an_arm_and_whole_periods() -> None:
     with pytest.raises(ValueError, match="'hopper' has no arm with known limits"):
         BatchEnv(sims.make_task("hopper"), 2, shaped=True)
     task = dataclasses.replace(sims.make_task("reach"), control_dt=0.125)

@@ -25,7 +25,7 @@ def heard() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def test_every_answer_comes_with_its_key() -> None:
+def test_worker_results_come_with_their_keys() -> None:
     given = {n: (n * n,) for n in range(4)}
     for jobs in (1, 2):
         begun: list[int] = []
@@ -34,12 +34,12 @@ def test_every_answer_comes_with_its_key() -> None:
     assert dict(run_in_workers(cores, {"its share": ()}, 2)) == {"its share": max(1, cores() // 2)}
 
 
-def test_a_process_that_has_begun_takes_more_than_one() -> None:
+def test_workers_are_reused() -> None:
     at = dict(run_in_workers(os.getpid, dict.fromkeys(range(6), ()), 2))
     assert len(at) == 6 and len({*at.values()}) <= 2 and os.getpid() not in at.values()
 
 
-def test_an_error_is_the_callers_and_ends_the_others() -> None:
+def test_worker_error_is_raised_and_ends_the_others() -> None:
     began = time.monotonic()
     with pytest.raises(ValueError, match="math domain error"):
         dict(run_in_workers(math.sqrt, {"bad": (-1.0,)}, 1))
@@ -49,13 +49,13 @@ def test_an_error_is_the_callers_and_ends_the_others() -> None:
     assert time.monotonic() - began < 30
 
 
-def test_a_process_that_is_killed_costs_the_others_nothing() -> None:
+def test_killed_worker_does_not_affect_the_others() -> None:
     given = {"a": ("__import__('os')._exit(9)",), "b": ("1",), "c": ("2",)}
     made = dict(run_in_workers(eval, given, 2, died=str))
     assert made == {"a": "its process ended with 9", "b": 1, "c": 2}
 
 
-def test_ctrl_c_while_a_process_is_started_is_not_lost(heard: None) -> None:
+def test_ctrl_c_while_starting_a_worker_is_not_lost(heard: None) -> None:
     class Starting:
         def start(self) -> None:
             os.kill(os.getpid(), signal.SIGINT)
@@ -65,7 +65,7 @@ def test_ctrl_c_while_a_process_is_started_is_not_lost(heard: None) -> None:
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
-def test_ctrl_c_ends_them_all(heard: None, tmp_path: Path) -> None:
+def test_ctrl_c_ends_all_workers(heard: None, tmp_path: Path) -> None:
     """As a terminal sends it: to every process of the group."""
     mark = tmp_path / "began"
     work = f"open({str(mark)!r}, 'w'); import time; time.sleep(60)"

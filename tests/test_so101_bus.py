@@ -35,9 +35,7 @@ def address(name: str) -> int:
     return REGISTERS[name][0]
 
 
-def test_the_vendors_client_finds_reads_and_writes_the_servos(
-    arm: Arm, port: sdk.PortHandler
-) -> None:
+def test_feetech_sdk_finds_reads_and_writes_servos(arm: Arm, port: sdk.PortHandler) -> None:
     for servo in range(1, 7):
         assert BUS.ping(port, servo) == (777, sdk.COMM_SUCCESS, 0)
     position, result, error = BUS.read2ByteTxRx(port, 2, address("present_position"))
@@ -52,7 +50,7 @@ def test_the_vendors_client_finds_reads_and_writes_the_servos(
     assert groups.getData(2, address("present_position"), 2) == position
 
 
-def test_registers_survive_as_their_kind_says(arm: Arm, port: sdk.PortHandler) -> None:
+def test_feetech_registers_persist_by_kind(arm: Arm, port: sdk.PortHandler) -> None:
     gain, lock, goal = address("p"), address("lock"), address("goal_position")
     BUS.write1ByteTxRx(port, 1, gain, 20)
     assert BUS.read1ByteTxRx(port, 1, gain)[0] == 16  # EEPROM is locked
@@ -69,7 +67,7 @@ def test_registers_survive_as_their_kind_says(arm: Arm, port: sdk.PortHandler) -
     assert BUS.read1ByteTxRx(port, 1, lock)[0] == 1
 
 
-def test_a_registered_write_waits_for_the_action(arm: Arm, port: sdk.PortHandler) -> None:
+def test_feetech_registered_write_waits_for_the_action(arm: Arm, port: sdk.PortHandler) -> None:
     goal = address("goal_position")
     data = [sdk.SCS_LOBYTE(2200), sdk.SCS_HIBYTE(2200)]
     assert BUS.regWriteTxRx(port, 3, goal, 2, data) == (0, 0)
@@ -78,9 +76,7 @@ def test_a_registered_write_waits_for_the_action(arm: Arm, port: sdk.PortHandler
     assert BUS.read2ByteTxRx(port, 3, goal)[0] == 2200
 
 
-def test_the_profile_keeps_to_the_registers_speed_and_acceleration(
-    arm: Arm, port: sdk.PortHandler
-) -> None:
+def test_feetech_profile_respects_speed_and_acceleration(arm: Arm, port: sdk.PortHandler) -> None:
     for servo in range(1, 7):
         here = BUS.read2ByteTxRx(port, servo, address("present_position"))[0]
         BUS.write2ByteTxRx(port, servo, address("goal_position"), here)
@@ -99,7 +95,7 @@ def test_the_profile_keeps_to_the_registers_speed_and_acceleration(
     assert way[-1] == pytest.approx(600 * UNIT, abs=0.01)
 
 
-def test_who_was_told_no_goal_stays_where_it_was_stiffened(arm: Arm, port: sdk.PortHandler) -> None:
+def test_feetech_torque_without_a_goal_holds_position(arm: Arm, port: sdk.PortHandler) -> None:
     """As after LeRobot's ``connect()``, which stiffens the arm and writes no goal."""
     start = arm.truth()
     for servo in range(1, 7):
@@ -108,7 +104,7 @@ def test_who_was_told_no_goal_stays_where_it_was_stiffened(arm: Arm, port: sdk.P
     np.testing.assert_allclose(arm.truth(), start, atol=0.01)
 
 
-def test_a_goal_stiffens_its_joint(arm: Arm, port: sdk.PortHandler) -> None:
+def test_feetech_goal_write_enables_torque(arm: Arm, port: sdk.PortHandler) -> None:
     """Seen on hardware: huggingface/lerobot issue 3585."""
     BUS.write2ByteTxRx(port, 3, address("goal_position"), here_of(port, 3))
     assert BUS.read1ByteTxRx(port, 3, address("torque_enable"))[0] == 1
@@ -118,9 +114,7 @@ def here_of(port: sdk.PortHandler, servo: int) -> int:
     return BUS.read2ByteTxRx(port, servo, address("present_position"))[0]
 
 
-def test_pushing_for_too_long_is_an_overload_until_the_joint_is_let_go(
-    arm: Arm, port: sdk.PortHandler
-) -> None:
+def test_feetech_overload_lasts_until_torque_off(arm: Arm, port: sdk.PortHandler) -> None:
     enable = address("torque_enable")
     for servo in range(1, 7):
         BUS.write2ByteTxRx(port, servo, address("goal_position"), here_of(port, servo))
@@ -139,7 +133,7 @@ def test_pushing_for_too_long_is_an_overload_until_the_joint_is_let_go(
     assert BUS.ping(port, 2)[2] == 0
 
 
-def test_the_device_end_finds_its_way_through_garbage(arm: Arm, port: sdk.PortHandler) -> None:
+def test_feetech_bus_resynchronises_after_garbage(arm: Arm, port: sdk.PortHandler) -> None:
     rng = np.random.default_rng(0)
     ping = bytes([0xFF, 0xFF, 1, 2, 1])
     ping += bytes([checksum(ping[2:])])
@@ -152,9 +146,7 @@ def test_the_device_end_finds_its_way_through_garbage(arm: Arm, port: sdk.PortHa
     assert BUS.ping(port, 2)[1] == sdk.COMM_SUCCESS
 
 
-def test_the_vendors_port_serves_stale_replies_where_ours_does_not(
-    arm: Arm, port: sdk.PortHandler
-) -> None:
+def test_our_port_drops_stale_replies_unlike_the_sdk(arm: Arm, port: sdk.PortHandler) -> None:
     """The defect that the driver's port cures, on this bus: one late reply, and all are old."""
     arm.emulator.wire("delay", seconds=0.05)
     port.setPacketTimeout = lambda n: port.setPacketTimeoutMillis(1.0)

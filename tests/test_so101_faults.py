@@ -46,7 +46,9 @@ def arm() -> Iterator[Arm]:
 @pytest.mark.parametrize(
     "kind", ["drop", "corrupt", "truncate", "wrong_id", "duplicate", "garbage"]
 )
-def test_one_spoilt_reply_costs_at_most_a_tick(arm: Arm, bundle: PolicyBundle, kind: str) -> None:
+def test_so101_one_bad_reply_costs_at_most_a_tick(
+    arm: Arm, bundle: PolicyBundle, kind: str
+) -> None:
     ride = Ride(arm, bundle, lambda: arm.emulator.wire(kind))
     assert (ride.result.ended, ride.result.reason) == (Ended.DONE, "")
     assert arm.emulator.bus.wire.played[kind] == 1 and ride.result.retries <= 1
@@ -54,7 +56,7 @@ def test_one_spoilt_reply_costs_at_most_a_tick(arm: Arm, bundle: PolicyBundle, k
 
 
 @pytest.mark.fault(2)
-def test_silence_is_a_latched_fault(bundle: PolicyBundle, took: Took) -> None:
+def test_so101_silence_is_a_latched_fault(bundle: PolicyBundle, took: Took) -> None:
     """With the port's own patience for each reply."""
     with so101(patience=0.2, waits=True) as arm:
         ride = Ride(arm, bundle, lambda: arm.emulator.wire("drop", count=5, device=1))
@@ -65,7 +67,7 @@ def test_silence_is_a_latched_fault(bundle: PolicyBundle, took: Took) -> None:
 
 
 @pytest.mark.fault(4)
-def test_a_late_reply_is_never_served_as_fresh(took: Took) -> None:
+def test_so101_late_reply_is_never_used_as_fresh(took: Took) -> None:
     with so101(patience=0.03) as arm:
         for _ in range(20):  # a starved machine may be slow where this test is not about it
             try:
@@ -98,7 +100,9 @@ def test_a_late_reply_is_never_served_as_fresh(took: Took) -> None:
 
 @pytest.mark.fault(4)
 @pytest.mark.parametrize("lingers", [True, False])
-def test_a_late_reply_costs_one_measurement(lingers: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so101_late_reply_costs_one_measurement(
+    lingers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who does not wait for what is still owed loses the next one to it as well."""
     monkeypatch.setattr(servo_port, "LINGER", 0.5 * lingers)
     with so101(patience=0.5) as arm:
@@ -114,7 +118,7 @@ def test_a_late_reply_costs_one_measurement(lingers: bool, monkeypatch: pytest.M
 
 @pytest.mark.fault(4, 5)
 @pytest.mark.parametrize("kind", ["duplicate", "delay"])
-def test_an_old_answer_is_not_taken_for_who_somebody_is(kind: str) -> None:
+def test_so101_old_reply_is_not_used_for_identification(kind: str) -> None:
     """Whenever it comes: the delays end about where the driver gives up and asks again."""
     with so101(patience=0.3) as arm:  # s, that a starved machine keeps too
         arm.driver.connect()
@@ -124,7 +128,7 @@ def test_an_old_answer_is_not_taken_for_who_somebody_is(kind: str) -> None:
 
 
 @pytest.mark.fault(3, 5, 6)
-def test_no_garbage_is_ever_a_measurement(arm: Arm) -> None:
+def test_so101_garbage_is_never_a_measurement(arm: Arm) -> None:
     arm.up()
     for kind in ("corrupt", "garbage", "duplicate") * 15 + ("wrong_id", "truncate"):
         arm.emulator.wire(kind, device=5)
@@ -136,7 +140,7 @@ def test_no_garbage_is_ever_a_measurement(arm: Arm) -> None:
 
 
 @pytest.mark.fault(3)
-def test_a_wire_that_spoils_three_of_a_hundred_stops_the_arm_in_good_order(
+def test_so101_corruption_of_3_percent_stops_and_parks(
     arm: Arm, bundle: PolicyBundle, took: Took
 ) -> None:
     def spoil() -> None:
@@ -160,7 +164,9 @@ def test_a_wire_that_spoils_three_of_a_hundred_stops_the_arm_in_good_order(
 
 
 @pytest.mark.fault(60)
-def test_four_of_five_replies_lost_stop_the_arm(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
+def test_so101_losing_four_of_five_replies_stops_the_arm(
+    arm: Arm, bundle: PolicyBundle, took: Took
+) -> None:
     """Never five in a row."""
     ticks = [0]
 
@@ -177,7 +183,7 @@ def test_four_of_five_replies_lost_stop_the_arm(arm: Arm, bundle: PolicyBundle, 
 
 
 @pytest.mark.fault(61)
-def test_a_third_of_the_periods_missed_stops_the_arm(
+def test_so101_missing_a_third_of_periods_stops_the_arm(
     arm: Arm, bundle: PolicyBundle, took: Took
 ) -> None:
     ticks = [0]
@@ -194,7 +200,7 @@ def test_a_third_of_the_periods_missed_stops_the_arm(
 
 
 @pytest.mark.fault(58)
-def test_an_adapter_that_takes_nothing_is_a_clear_fault_and_closes_at_once() -> None:
+def test_so101_blocked_adapter_is_a_fault_and_closes_at_once() -> None:
     master, slave = os.openpty()
     port = FeetechPort(os.ttyname(slave), 0.005)
     port.openPort()
@@ -215,9 +221,7 @@ def test_an_adapter_that_takes_nothing_is_a_clear_fault_and_closes_at_once() -> 
 
 
 @pytest.mark.fault(7)
-def test_a_pulled_cable_is_a_clear_fault_at_once(
-    arm: Arm, bundle: PolicyBundle, took: Took
-) -> None:
+def test_so101_pulled_cable_is_a_fault_at_once(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
     ride = Ride(arm, bundle, arm.emulator.unplug)
     assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.DISCONNECTED)
     assert ride.delay <= 0.01 and not any(ride.result.acks.values())
@@ -226,7 +230,7 @@ def test_a_pulled_cable_is_a_clear_fault_at_once(
 
 
 @pytest.mark.fault(8)
-def test_it_is_found_again_behind_another_name_but_must_be_identified(tmp_path: Path) -> None:
+def test_so101_reconnect_under_another_name_needs_identify(tmp_path: Path) -> None:
     with so101(link=tmp_path / "usb-1a86_USB_Single_Serial_5A46083062-if00") as arm:
         arm.up()
         old = arm.emulator.port
@@ -248,7 +252,7 @@ def test_it_is_found_again_behind_another_name_but_must_be_identified(tmp_path: 
 
 
 @pytest.mark.fault(8)
-def test_a_serial_number_finds_the_port_under_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so101_adapter_serial_number_finds_the_port(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the USB host lists is played: no adapter is here. The port behind it is real."""
     from types import SimpleNamespace
 
@@ -270,7 +274,7 @@ def test_a_serial_number_finds_the_port_under_any_name(monkeypatch: pytest.Monke
 
 
 @pytest.mark.fault(9)
-def test_a_port_belongs_to_one(arm: Arm) -> None:
+def test_so101_port_is_locked_to_one_process(arm: Arm) -> None:
     from real_robot import drivers
 
     arm.driver.connect()
@@ -292,7 +296,9 @@ def test_a_port_belongs_to_one(arm: Arm) -> None:
         (("model", 2, 2825), r"servo 2 \(shoulder_lift\) is model 2825, expected 777"),
     ],
 )
-def test_other_motors_are_refused(arm: Arm, change: tuple[str, int, int], words: str) -> None:
+def test_so101_other_motor_models_are_refused(
+    arm: Arm, change: tuple[str, int, int], words: str
+) -> None:
     name, servo, value = change
     arm.emulator.register(servo - 1, name, value)
     arm.driver.connect()
@@ -303,7 +309,7 @@ def test_other_motors_are_refused(arm: Arm, change: tuple[str, int, int], words:
 
 
 @pytest.mark.fault(11)
-def test_a_calibration_that_is_not_this_arms_is_refused(tmp_path: Path) -> None:
+def test_so101_calibration_of_another_arm_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "arm.json"
     with so101(seed=1) as arm:
         arm.driver.connect()
@@ -344,7 +350,7 @@ def test_a_bundle_for_another_arms_calibration_never_makes_this_one_stiff(
 
 # Trouble in the servos.
 @pytest.mark.fault(14)
-def test_a_warm_servo_slows_the_arm(arm: Arm, bundle: PolicyBundle) -> None:
+def test_so101_warm_servo_slows_the_arm(arm: Arm, bundle: PolicyBundle) -> None:
     arm.emulator.register(2, "present_temperature", 64)
     ride = Ride(arm, bundle, lambda: None)
     assert ride.result.ended is Ended.DONE and ride.result.limited["dial"].max() > 0.9
@@ -353,7 +359,7 @@ def test_a_warm_servo_slows_the_arm(arm: Arm, bundle: PolicyBundle) -> None:
 
 
 @pytest.mark.fault(12)
-def test_an_encoder_that_jumps_is_not_believed(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
+def test_so101_encoder_jump_is_rejected(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
     ride = Ride(arm, bundle, lambda: arm.emulator.glitch(2, readings=2))
     assert (ride.result.ended, ride.result.retries, ride.success) == (Ended.DONE, 2, True)
     arm.emulator.reset(1)
@@ -374,7 +380,7 @@ def test_an_encoder_that_jumps_is_not_believed(arm: Arm, bundle: PolicyBundle, t
         ("encoder", Fault.ENCODER),
     ],
 )
-def test_an_error_bit_of_one_servo_stops_the_arm_and_all_let_go(
+def test_so101_servo_error_bit_stops_and_torque_goes_off(
     arm: Arm, bundle: PolicyBundle, took: Took, kind: str, fault: Fault
 ) -> None:
     ride = Ride(arm, bundle, lambda: arm.emulator.breakdown(3, kind))
@@ -393,7 +399,7 @@ def test_an_error_bit_of_one_servo_stops_the_arm_and_all_let_go(
 
 
 @pytest.mark.fault(42)
-def test_a_joint_that_will_not_stiffen_or_let_go_is_named(
+def test_so101_joint_with_wrong_torque_state_is_named(
     arm: Arm, bundle: PolicyBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     servo = arm.emulator.bus.servos[3]
@@ -417,7 +423,7 @@ def test_a_joint_that_will_not_stiffen_or_let_go_is_named(
 
 @pytest.mark.fault(16)
 @pytest.mark.parametrize("joint", [0, 2])
-def test_a_blocked_joint_pushes_for_so_long_and_no_longer(
+def test_so101_blocked_joint_is_eased_before_overload(
     arm: Arm, bundle: PolicyBundle, took: Took, joint: int
 ) -> None:
     """Its load tells; the servo itself, which gives up after 2 s, is eased before that."""
@@ -429,9 +435,7 @@ def test_a_blocked_joint_pushes_for_so_long_and_no_longer(
 
 
 @pytest.mark.fault(43)
-def test_a_servo_that_restarts_is_seen_though_it_reports_nothing(
-    arm: Arm, bundle: PolicyBundle, took: Took
-) -> None:
+def test_so101_servo_restart_is_detected(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
     def blink() -> None:
         arm.emulator.reboot(1)
         arm.emulator.bus.servos[1].silent = 0.0  # too short to miss a reply
@@ -443,7 +447,7 @@ def test_a_servo_that_restarts_is_seen_though_it_reports_nothing(
 
 
 @pytest.mark.fault(37)
-def test_the_wall_clock_is_of_no_interest(
+def test_so101_wall_clock_changes_have_no_effect(
     arm: Arm, bundle: PolicyBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usual = time.time
@@ -456,7 +460,7 @@ def test_the_wall_clock_is_of_no_interest(
 
 
 @pytest.mark.fault(41)
-def test_an_arm_moved_by_hand_while_limp_is_stiffened_where_it_is(arm: Arm) -> None:
+def test_so101_torque_on_keeps_the_hand_moved_pose(arm: Arm) -> None:
     driver = arm.up().driver
     driver.relax()
     moved = arm.truth()
@@ -474,7 +478,7 @@ def test_an_arm_moved_by_hand_while_limp_is_stiffened_where_it_is(arm: Arm) -> N
 
 @pytest.mark.fault(65)
 @pytest.mark.parametrize("stiffness", [10.0, 100.0, 998.0])
-def test_a_soft_arm_is_not_lowered_by_being_held(arm: Arm, stiffness: float, took: Took) -> None:
+def test_so101_soft_arm_does_not_sink_while_held(arm: Arm, stiffness: float, took: Took) -> None:
     """Nor by being taken over: every goal set to where a soft joint hangs would lower it again."""
     arm.emulator.soften(stiffness)
     driver = arm.up().driver
@@ -502,7 +506,7 @@ def test_a_soft_arm_is_not_lowered_by_being_held(arm: Arm, stiffness: float, too
     took((arm.clock.now_ns() - begun) * 1e-9, f"taken over, parked, limp ({stiffness:g} N m/rad)")
 
 
-def test_an_arm_that_leans_on_something_is_parked_from_where_it_is(arm: Arm) -> None:
+def test_so101_arm_in_contact_parks_from_its_pose(arm: Arm) -> None:
     """Its goal is 2 cm in the table: a way from there would go on pressing until motors give up."""
     driver = arm.up().driver
     home = np.array(arm.emulator.physics.robot.home)
@@ -531,7 +535,7 @@ def test_an_arm_that_leans_on_something_is_parked_from_where_it_is(arm: Arm) -> 
     assert pressed < 0.3  # s
 
 
-def test_an_arm_that_rests_on_what_lies_where_it_is_parked_is_parked(arm: Arm) -> None:
+def test_so101_arm_resting_on_an_object_parks(arm: Arm) -> None:
     driver = arm.up().driver
     home = np.array(arm.emulator.physics.robot.home)
     low = home + [0.0, 0.46, 0.0, 0.0, 0.0]  # 2 cm in the table, of which nobody knows here
@@ -547,7 +551,7 @@ def test_an_arm_that_rests_on_what_lies_where_it_is_parked_is_parked(arm: Arm) -
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_who_takes_over_parks_clear_of_the_table(arm: Arm, known: bool) -> None:
+def test_so101_rescue_parks_clear_of_the_table(arm: Arm, known: bool) -> None:
     """The straight way from here to the park pose leads 8 mm into it."""
     arm.up().driver.relax()
     arm.emulator.hand([-1.16, 0.06, 1.39, -1.14, -0.57, 0.0])
@@ -568,7 +572,9 @@ def test_who_takes_over_parks_clear_of_the_table(arm: Arm, known: bool) -> None:
 
 
 @pytest.mark.fault(22)
-def test_the_range_that_the_servos_hold_is_kept(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
+def test_so101_servo_range_registers_are_respected(
+    arm: Arm, bundle: PolicyBundle, took: Took
+) -> None:
     """Known once they were asked, and not from the model of such an arm; who goes on asking for
     more is stopped."""
     for name, tick in {"min_position": 1950, "max_position": 2144}.items():
@@ -587,7 +593,7 @@ def test_the_range_that_the_servos_hold_is_kept(arm: Arm, bundle: PolicyBundle, 
     assert -0.149 + 0.019 <= traffic["goal_low"][0] and traffic["goal_high"][0] <= 0.149 - 0.019
 
 
-def test_torque_is_asked_for_until_it_is_read_back(arm: Arm) -> None:
+def test_so101_torque_enable_is_retried_until_read_back(arm: Arm) -> None:
     arm.driver.connect()
     arm.driver.identify()
     arm.emulator.wire("drop", count=2, device=1)

@@ -82,14 +82,14 @@ def gains(**changes: float) -> Gains:
         (1.0, 0.0, {"most": 0.0}, 0.0),
     ],
 )
-def test_the_duty_of_an_error(
+def test_servo_duty_follows_the_position_error(
     error: float, speed: float, changes: dict[str, float], duty: float
 ) -> None:
     got = Loops(1).duty(np.array([error]), np.array([speed]), gains(**changes), 0.002)
     assert got == pytest.approx(duty)
 
 
-def test_the_motor_and_its_supply_are_the_data_sheets() -> None:
+def test_motor_and_supply_match_the_data_sheet() -> None:
     power = Power(2)
     power.ohm = 0.0
     duty, on = np.ones(2), np.ones(2, bool)
@@ -103,7 +103,7 @@ def test_the_motor_and_its_supply_are_the_data_sheets() -> None:
     assert not power.current.any() and power.volts == VOLTS
 
 
-def test_it_gets_as_warm_as_was_measured() -> None:
+def test_servo_temperature_matches_measurements() -> None:
     """Issue 134 of TheRobotStudio/SO-ARM100: 1.47 N m, 48 deg C after 10 minutes, and no more."""
     power, seen = Power(1), []
     duty = np.array([1.47 / STALL])
@@ -117,7 +117,7 @@ def test_it_gets_as_warm_as_was_measured() -> None:
 
 # On the arm.
 @pytest.mark.parametrize("stiffness", [10.0, 18.0, 100.0])
-def test_a_joint_droops_by_its_load_over_its_stiffness(arm: Arm, stiffness: float) -> None:
+def test_joint_droop_is_load_over_stiffness(arm: Arm, stiffness: float) -> None:
     arm.emulator.soften(stiffness)
     set_all(arm, "torque_limit", 1000)
     arm.wait(3.0)
@@ -129,7 +129,7 @@ def test_a_joint_droops_by_its_load_over_its_stiffness(arm: Arm, stiffness: floa
     assert droop(arm, LIFT) == pytest.approx(effort(arm, LIFT) / (2 * stiffness) + UNIT, rel=0.01)
 
 
-def test_the_integral_takes_the_droop_away(arm: Arm) -> None:
+def test_integral_gain_removes_droop(arm: Arm) -> None:
     arm.emulator.soften(18.0)
     arm.wait(2.0)
     assert droop(arm, LIFT) > 10 * UNIT
@@ -139,7 +139,7 @@ def test_the_integral_takes_the_droop_away(arm: Arm) -> None:
 
 
 @pytest.mark.parametrize("way", [1, -1])
-def test_the_dead_band_leaves_what_is_in_it(arm: Arm, way: int) -> None:
+def test_dead_band_ignores_small_errors(arm: Arm, way: int) -> None:
     zone = {1: "ccw_dead_zone", -1: "cw_dead_zone"}[way]
     arm.emulator.register(PAN, zone, 20)
     start = told(arm, PAN)["present_position"]
@@ -153,7 +153,7 @@ def test_the_dead_band_leaves_what_is_in_it(arm: Arm, way: int) -> None:
     assert abs(told(arm, PAN)["present_position"] - (start + 50 * way)) <= 2
 
 
-def test_outside_the_dead_band_it_gives_its_start_up_force_at_least(arm: Arm) -> None:
+def test_minimum_force_applies_outside_the_dead_band(arm: Arm) -> None:
     arm.emulator.soften(10.0)
     arm.wait(1.0)
     arm.emulator.block(PAN)
@@ -164,7 +164,7 @@ def test_outside_the_dead_band_it_gives_its_start_up_force_at_least(arm: Arm) ->
     assert told(arm, PAN)["present_load"] == 300
 
 
-def test_load_is_the_duty_standing_and_turning(arm: Arm) -> None:
+def test_reported_load_equals_duty(arm: Arm) -> None:
     arm.emulator.soften(18.0)
     arm.wait(1.0)
     arm.emulator.block(PAN)
@@ -203,7 +203,7 @@ def test_a_lower_supply_is_slower(arm: Arm) -> None:
 
 
 @pytest.mark.parametrize("volts", [3.8, 14.5])
-def test_a_supply_beyond_the_limits_is_told_while_it_lasts(arm: Arm, volts: float) -> None:
+def test_voltage_error_is_reported_while_it_lasts(arm: Arm, volts: float) -> None:
     arm.emulator.supply(volts)
     arm.wait(0.05)
     assert told(arm, PAN)["status"] == 1 and arm.driver.read().fault is Fault.VOLTAGE
@@ -217,7 +217,7 @@ def test_a_supply_beyond_the_limits_is_told_while_it_lasts(arm: Arm, volts: floa
     assert told(arm, PAN)["torque_enable"] == 0
 
 
-def test_a_blocked_servo_gets_warm_and_cools_when_limp(arm: Arm) -> None:
+def test_blocked_servo_heats_and_cools_without_torque(arm: Arm) -> None:
     set_all(arm, "unloading_condition", 0)
     arm.emulator.block(PAN)
     aim(arm, PAN, 300, 10.0)
@@ -229,7 +229,7 @@ def test_a_blocked_servo_gets_warm_and_cools_when_limp(arm: Arm) -> None:
 
 
 @pytest.mark.parametrize("condition", [44, 40])
-def test_an_overheated_servo_lets_go_if_its_register_says_so(arm: Arm, condition: int) -> None:
+def test_overheated_servo_turns_torque_off_if_configured(arm: Arm, condition: int) -> None:
     set_all(arm, "unloading_condition", condition)
     arm.emulator.register(PAN, "overload_torque", 200)  # which it never reaches
     arm.emulator.register(PAN, "present_temperature", 69)
@@ -247,7 +247,7 @@ def test_an_overheated_servo_lets_go_if_its_register_says_so(arm: Arm, condition
         assert seen["present_temperature"] < 69
 
 
-def test_a_current_above_the_limit_for_too_long_lets_it_go(arm: Arm) -> None:
+def test_overcurrent_turns_torque_off(arm: Arm) -> None:
     arm.emulator.register(PAN, "overload_torque", 200)
     arm.emulator.register(PAN, "protection_current", 100)
     arm.emulator.block(PAN)
@@ -258,7 +258,7 @@ def test_a_current_above_the_limit_for_too_long_lets_it_go(arm: Arm) -> None:
 
 
 @pytest.mark.parametrize("stubborn", [False, True])
-def test_an_overload_ends_limp_or_with_the_power_alone(arm: Arm, stubborn: bool) -> None:
+def test_overload_ends_by_torque_off_or_power_cycle(arm: Arm, stubborn: bool) -> None:
     arm.emulator.stubborn(stubborn)
     arm.emulator.block(PAN)
     aim(arm, PAN, 300, 2.5)
@@ -281,5 +281,5 @@ def test_an_overload_ends_limp_or_with_the_power_alone(arm: Arm, stubborn: bool)
     assert arm.driver.read().fault is Fault.NONE
 
 
-def test_the_stall_current_is_the_resistance() -> None:
+def test_stall_current_follows_from_resistance() -> None:
     assert VOLTS / RESISTANCE == pytest.approx(2.7)

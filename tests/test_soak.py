@@ -81,7 +81,7 @@ def pair(name: str, width: float) -> tuple[BatchEnv, BatchEnv]:
 
 
 @pytest.mark.parametrize(("name", "width"), [("reach", 0.0), ("ant", 0.0), ("hopper", 0.5)])
-def test_faults_stay_in_their_rows(name: str, width: float) -> None:
+def test_soak_faults_stay_in_their_envs(name: str, width: float) -> None:
     counts = soak(*pair(name, width), steps=90, seed=1)
     assert min(counts.values()) > 0
 
@@ -89,6 +89,6 @@ def test_faults_stay_in_their_rows(name: str, width: float) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("width", (0.0, 0.5))
 @pytest.mark.parametrize("name", sims.TASKS)
-def test_ten_thousand_steps_of_faults_stay_in_their_rows(name: str, width: float) -> None:
+def test_soak_faults_stay_in_their_envs_for_10000_steps(name: str, width: float) -> None:
     counts = soak(*pair(name, width), steps=10_000 // ROWS, seed=2)
     assert min(counts.values()) > 40

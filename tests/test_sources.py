@@ -70,7 +70,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *args: object) -> str:
     return " ".join(error.split("robo-rl: ")[1].split())
 
 
-def test_a_log_is_what_a_camera_saw_while_somebody_drove(logs: Path) -> None:
+def test_log_source_has_frames_while_driven(logs: Path) -> None:
     assert source_kind(logs) == source_kind(logs / "0.mcap") == "log"
     found = seen(logs, camera="front")
     assert [one.name for one in found] == [str(logs / f"{i}.mcap") for i in range(3)]
@@ -91,7 +91,7 @@ def test_a_log_is_what_a_camera_saw_while_somebody_drove(logs: Path) -> None:
     assert {one.met for one in other} == {None} and other[0].text.endswith("left of the red cube")
 
 
-def test_a_log_in_which_nobody_drove_is_left_out(
+def test_log_without_a_controller_is_skipped(
     logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task = sims.make_task("reach", robot="so101", goal=GOAL)
@@ -110,7 +110,7 @@ def test_a_log_in_which_nobody_drove_is_left_out(
         assert json.loads(told.out)["source"].endswith("0.mcap") and says in told.err
 
 
-def test_a_minari_set_is_what_the_simulator_showed(minari: Path) -> None:
+def test_minari_source_renders_the_replayed_states(minari: Path) -> None:
     assert source_kind(minari) == "minari"
     found = seen(minari)
     env, frames, distance = BatchEnv(found[0].task, 4, seed=3), [], []
@@ -138,7 +138,7 @@ def test_a_minari_set_is_what_the_simulator_showed(minari: Path) -> None:
     env.close()
 
 
-def test_a_lerobot_set_is_cut_from_its_videos(lerobot: Path, logs: Path) -> None:
+def test_lerobot_source_cuts_episodes_from_videos(lerobot: Path, logs: Path) -> None:
     assert source_kind(lerobot) == "lerobot"
     paths = sorted(logs.glob("*.mcap"))
     found, written = seen(lerobot, camera="wrist"), episodes(paths, select_logs(paths), frames=True)
@@ -155,7 +155,7 @@ def test_a_lerobot_set_is_cut_from_its_videos(lerobot: Path, logs: Path) -> None
         np.testing.assert_array_equal(one.frames, all_.frames[one.at])
 
 
-def test_an_episode_begins_where_no_whole_frame_is(lerobot: Path, tmp_path: Path) -> None:
+def test_lerobot_episode_may_start_between_key_frames(lerobot: Path, tmp_path: Path) -> None:
     """As others write them: few whole frames, and more than one file."""
     av = pytest.importorskip("av")
     pq = pytest.importorskip("pyarrow.parquet")
@@ -192,7 +192,7 @@ def test_an_episode_begins_where_no_whole_frame_is(lerobot: Path, tmp_path: Path
         np.testing.assert_allclose(light(one.frames), those, atol=3.0)
 
 
-def test_progress_is_written_of_every_frame_as_lerobot_reads_it(
+def test_reward_score_writes_lerobot_progress(
     lerobot: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
@@ -222,7 +222,7 @@ def test_progress_is_written_of_every_frame_as_lerobot_reads_it(
         assert len(server.asked) == count
 
 
-def test_what_nobody_answered_is_no_progress(
+def test_unanswered_frames_have_no_progress(
     lerobot: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("openai")
@@ -240,7 +240,7 @@ def test_what_nobody_answered_is_no_progress(
         assert not plot.exists()
 
 
-def test_the_picture_has_each_episodes_lowest_and_highest_frame(
+def test_score_plot_shows_lowest_and_highest_frames(
     logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shades, folder = ((90, 0, 0), (0, 10, 200), (0, 250, 120), (120, 0, 130)), tmp_path / "images"
@@ -262,7 +262,7 @@ def test_the_picture_has_each_episodes_lowest_and_highest_frame(
         assert "success: True; judged_by: operator" in out and "success: False" in out
 
 
-def test_a_clip_scores_what_was_played_again(
+def test_reward_score_of_a_minari_dataset(
     minari: Path, lerobot: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
@@ -280,7 +280,7 @@ def test_a_clip_scores_what_was_played_again(
     assert progress.min() == 0.0 and progress.max() == 1.0
 
 
-def test_mistakes_are_one_line(
+def test_reward_score_errors_are_one_line(
     logs: Path,
     lerobot: Path,
     minari: Path,
@@ -343,7 +343,7 @@ def check_lerobots(
     assert "to read it needs pyarrow: pip install 'robo-rl[lerobot]'" in said
 
 
-def test_a_set_of_a_task_that_has_changed_is_not_shown(minari: Path, tmp_path: Path) -> None:
+def test_dataset_of_a_changed_task_is_refused(minari: Path, tmp_path: Path) -> None:
     import shutil
 
     import h5py

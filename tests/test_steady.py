@@ -28,20 +28,20 @@ def _follow(truth: np.ndarray, seed: int = 0) -> np.ndarray:
     return np.array(errors)
 
 
-def test_an_object_at_rest_is_known_better_than_any_look_at_it() -> None:
+def test_pose_filter_reduces_noise_at_rest() -> None:
     errors = np.array([_follow(np.full((60, 3), 0.2), seed)[20:] for seed in range(20)])
     look = NOISE * np.sqrt(3)
     assert np.sqrt((errors**2).mean()) < 0.45 * look
 
 
-def test_a_push_is_followed_at_once() -> None:
+def test_pose_filter_follows_a_push() -> None:
     still, way = np.zeros((20, 3)), np.zeros((20, 3))
     way[:, 0] = 0.01 * np.arange(1, 21)  # 0.2 m/s
     errors = np.array([_follow(np.concatenate([still, way]), seed)[20:] for seed in range(20)])
     assert np.median(errors[:, 0]) < 0.008 and np.median(errors[:, 1:]) < 0.006
 
 
-def test_a_pose_that_is_told_twice_counts_once() -> None:
+def test_pose_filter_ignores_repeated_measurements() -> None:
     steady = PoseKalmanFilter(NOISE, 0.001)
     steady.take({"cube": Pose(np.zeros(3), LEVEL, 0.0)})
     seen = {"cube": Pose(np.full(3, 0.002), -LEVEL, 0.1)}
@@ -51,7 +51,7 @@ def test_a_pose_that_is_told_twice_counts_once() -> None:
     assert steady.take({})["cube"].t == 0.1  # unseen: as it was, and growing old
 
 
-def test_any_number_of_rows_is_filtered_as_one_object_is() -> None:
+def test_pose_filter_is_batch_independent() -> None:
     rng, ours = np.random.default_rng(0), [PoseKalmanFilter(NOISE, 0.001) for _ in range(6)]
     looks = rng.normal(0.0, NOISE, (30, 6, 3))
     looks[15:, :3] += 0.05  # half of them are moved
@@ -73,14 +73,14 @@ class _Eyes:
         return self.poses
 
 
-def test_of_several_cameras_the_last_that_saw_an_object_counts() -> None:
+def test_newest_camera_measurement_wins() -> None:
     old, new = Pose(np.zeros(3), LEVEL, 1.0), Pose(np.ones(3), LEVEL, 2.0)
     both = MergedPerception([_Eyes(cube=old, ball=new), _Eyes(cube=new, can=old)]).read()
     assert {name: pose.t for name, pose in both.items()} == {"cube": 2.0, "ball": 2.0, "can": 1.0}
 
 
 @pytest.mark.parametrize("arm", ["so101", "ur5e"])
-def test_only_what_the_arm_is_close_to_may_have_moved_and_no_farther_than_the_arm(arm) -> None:
+def test_occlusion_bound_grows_only_near_the_arm(arm) -> None:
     task = make_task("reach", robot=arm)
     scene, hidden = SimScene(task, 3), OcclusionBound(task)
     home = scene.qpos[scene.arm.qpos].copy()

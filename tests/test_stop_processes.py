@@ -49,7 +49,7 @@ def deployed(
 @pytest.mark.parametrize(
     "whom", ["bridge", "bridge and policy", "stopped bridge", "stopped bridge and policy"]
 )
-def test_whoever_is_killed_it_rests_within_the_time_that_was_asked_for(
+def test_any_killed_process_stops_the_arm_within_stop_within(
     deployed: Deployed, whom: str, took: Took
 ) -> None:
     policy = deployed.child("policy_process")
@@ -70,7 +70,7 @@ def test_whoever_is_killed_it_rests_within_the_time_that_was_asked_for(
 @pytest.mark.slow
 @pytest.mark.fault(26)
 @within(so101=0.02, ur5e=0.02, fr3=0.02)  # its end is noticed later than a bridge's
-def test_so_does_an_arm_whose_policy_is_killed(deployed: Deployed, took: Took) -> None:
+def test_killed_policy_stops_the_arm_within_stop_within(deployed: Deployed, took: Took) -> None:
     rest = rest_after(deployed, signal.SIGKILL)
     took(rest, f"held, by the device's record, told to stop soon ({deployed.robot})")
     assert rest <= PROMISED
@@ -79,7 +79,7 @@ def test_so_does_an_arm_whose_policy_is_killed(deployed: Deployed, took: Took) -
 @pytest.mark.slow
 @pytest.mark.fault(25)
 @within(so101=0.02, ur5e=0.02, fr3=0.02)
-def test_so_does_an_arm_whose_policy_stands_still(deployed: Deployed, took: Took) -> None:
+def test_stalled_policy_stops_the_arm_within_stop_within(deployed: Deployed, took: Took) -> None:
     rest = rest_after(deployed, signal.SIGSTOP)
     took(rest, f"held, by the device's record, told to stop soon ({deployed.robot})")
     assert rest <= (LATER if deployed.robot == "fr3" else PROMISED)

@@ -41,7 +41,7 @@ def seconds(filter: SafetyFilter, memory: FilterMemory) -> float:
     jerk=st.floats(20.0, 5000.0),
     part=st.floats(0.0, 1.0),
 )
-def test_no_phase_of_a_way_within_the_pace_takes_longer_to_stop(
+def test_stop_time_bound_holds_in_every_motion_phase(
     most: float, acceleration: float, jerk: float, part: float
 ) -> None:
     """Speed that is still building up counts: what it comes to, and the time until it has ended."""
@@ -60,7 +60,7 @@ def test_no_phase_of_a_way_within_the_pace_takes_longer_to_stop(
 @pytest.mark.parametrize("robot", sims.ROBOTS)
 @settings(max_examples=2, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
-def test_from_every_command_every_arm_can_stop_in_time(robot: str, most: float, seed: int) -> None:
+def test_every_arm_can_always_stop_in_time(robot: str, most: float, seed: int) -> None:
     """Hostile actions, on an arm that follows badly and whose bus brakes now and then."""
     arm, rng = sims.ROBOTS[robot], np.random.default_rng(seed)
     filter = SafetyFilter.build(
@@ -91,7 +91,7 @@ def test_from_every_command_every_arm_can_stop_in_time(robot: str, most: float, 
     assert not memory.moving
 
 
-def test_an_arm_that_is_too_fast_brakes_before_anything_else() -> None:
+def test_arm_above_the_speed_bound_brakes_first() -> None:
     """Found under way, by a filter that would not have let it become so fast."""
     slow = SafetyFilter.build(ROBOT, margin=0.05, lag=0.5, stop_s=0.1)
     _, _, memory = follow(FILTER, [(1.5, 0.9)] * 12)
@@ -116,7 +116,7 @@ def test_an_arm_that_is_too_fast_brakes_before_anything_else() -> None:
     most=st.floats(0.06, 1.0),
     gain=st.floats(0.3, 1.0),
 )
-def test_wishes_that_move_are_no_way_around_it(
+def test_moving_targets_respect_the_stop_time(
     wishes: list[tuple[float, ...]], most: float, gain: float
 ) -> None:
     filter = SafetyFilter.build(ROBOT, margin=0.05, lag=0.5, stop_s=most)
@@ -131,7 +131,7 @@ def test_wishes_that_move_are_no_way_around_it(
 
 
 @pytest.mark.parametrize("robot", sims.ROBOTS)
-def test_a_slow_arm_arrives_and_no_patience_ends(robot: str) -> None:
+def test_stop_time_slowdown_is_not_a_limit_timeout(robot: str) -> None:
     """0.5 rad at 0.15 (SO-101) to 0.02 rad/s (FR3): longer than any stage may limit a joint."""
     home = sims.ROBOTS[robot].home
     filter = SafetyFilter.build(described(robot), stop_s=0.03, patience=0.5)
@@ -149,7 +149,7 @@ def test_a_slow_arm_arrives_and_no_patience_ends(robot: str) -> None:
     assert not any(flag["limited_long"].any() for flag in flags)
 
 
-def test_a_tool_that_a_person_slows_is_no_fault_of_the_policy_either() -> None:
+def test_tool_speed_slowdown_is_not_a_limit_timeout() -> None:
     robot = sims.ROBOTS["ur5e"]
     clearance = Clearance.of(sims.make_task("reach", robot="ur5e"))
     filter = SafetyFilter.build(described("ur5e"), clearance=clearance, tool_speed=0.1)
@@ -159,7 +159,7 @@ def test_a_tool_that_a_person_slows_is_no_fault_of_the_policy_either() -> None:
     assert not any(flag["limited_long"].any() for flag in flags)
 
 
-def test_a_joint_that_is_stuck_is_noticed_all_the_same() -> None:
+def test_stuck_joint_is_detected_with_stop_time() -> None:
     slow = SafetyFilter.build(ROBOT, margin=0.05, lag=0.5, stop_s=0.1)
     with pytest.raises(SafetyStop, match="was limited by lag for") as stop:
         follow(slow, [(1.5, 0.9)] * 600, gain=0.0)
@@ -167,7 +167,7 @@ def test_a_joint_that_is_stuck_is_noticed_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("source", [TargetSource.POLICY, TargetSource.HUMAN])
-def test_steps_are_shortened_alike_so_the_arm_stays_on_its_way(source: TargetSource) -> None:
+def test_stop_time_scales_all_joints_alike(source: TargetSource) -> None:
     """Both joints are asked for more than they may, one for four times as much as the other."""
     filter = SafetyFilter.build(ROBOT, margin=0.05, lag=0.5, stop_s=0.1)
     memory, way, places, flags = filter.start(measured((0, 0)), 0.0), np.array([2.0, 0.5]), [], []
@@ -186,7 +186,7 @@ def test_steps_are_shortened_alike_so_the_arm_stays_on_its_way(source: TargetSou
     assert not any(flag["limited_long"].any() or flag["dial"].any() for flag in flags)
 
 
-def test_a_policy_within_the_pace_is_left_alone() -> None:
+def test_stop_time_leaves_slow_policies_alone() -> None:
     filter = SafetyFilter.build(ROBOT, margin=0.05, lag=0.5, stop_s=0.3)
     memory, way = filter.start(measured((0, 0)), 0.0), np.array([0.4, 0.2])
     for k in range(100):
@@ -198,7 +198,7 @@ def test_a_policy_within_the_pace_is_left_alone() -> None:
     assert not np.any(list(flags.values()))
 
 
-def test_without_it_nothing_is_slower_than_before() -> None:
+def test_no_stop_time_no_slowdown() -> None:
     shaping = FILTER.shaping
     assert shaping.stop_s == math.inf
     np.testing.assert_array_equal(shaping.cruise, ROBOT.velocity)
@@ -206,13 +206,13 @@ def test_without_it_nothing_is_slower_than_before() -> None:
 
 
 @pytest.mark.parametrize("most", [0.0, -1.0, 0.03, math.nan])
-def test_times_in_which_nothing_stops_are_refused(most: float) -> None:
+def test_too_short_stop_times_are_refused(most: float) -> None:
     with pytest.raises(ValueError, match="stop_s must be at least 0.04 s, 2 periods of two, got"):
         SafetyFilter.build(ROBOT, stop_s=most)
 
 
 @pytest.mark.parametrize("most", [0.0, -1.0, math.nan, math.inf])
-def test_a_run_refuses_them_too(most: Any) -> None:
+def test_run_config_refuses_invalid_stop_times(most: Any) -> None:
     with pytest.raises(ValueError, match="stop_s must be above 0 and finite"):
         RunConfig(stop_s=most)
     assert dataclasses.replace(RunConfig(), stop_s=None).stop_s is None

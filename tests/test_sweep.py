@@ -39,7 +39,7 @@ def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"robo_rl.training.train.{name}", lambda *_: None)
 
 
-def test_every_combination_is_what_train_would_be_told() -> None:
+def test_sweep_combinations_equal_train_configs() -> None:
     over = [
         "learner=ppo,sac",
         "--random-starts=0,0.5",
@@ -78,14 +78,14 @@ def test_every_combination_is_what_train_would_be_told() -> None:
         (["--resume", "runs/x"], "a sweep does not take --resume"),
     ],
 )
-def test_mistakes_are_one_line_and_begin_nothing(
+def test_sweep_errors_are_one_line_and_start_nothing(
     args: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["sweep", *SMALL, "--runs", str(tmp_path), *args]) == 1
     assert said in capsys.readouterr().err and not [*tmp_path.iterdir()]
 
 
-def test_where_no_folder_can_be_is_one_line(
+def test_sweep_in_an_unwritable_folder_is_a_one_line_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -93,14 +93,14 @@ def test_where_no_folder_can_be_is_one_line(
     assert "is not a writable folder" in capsys.readouterr().err
 
 
-def test_seeds_are_summed_up_by_their_middle_half() -> None:
+def test_seeds_are_summarised_by_interquartile_mean() -> None:
     middle, low, high = interquartile([0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.9, 1.0])
     assert middle == pytest.approx(np.mean([0.6, 0.7, 0.8, 0.9])) and low < middle < high
     assert interquartile([0.4])[0] == 0.4 and math.isnan(interquartile([0.4])[1])
     assert interquartile([0.25] * 3) == (0.25, 0.25, 0.25)
 
 
-def test_what_is_made_is_not_made_again_and_more_is_added(
+def test_sweep_skips_finished_runs_and_adds_new_ones(
     unseen: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = ["sweep", *SMALL, "--over", "random-starts=0.5", "--runs", str(tmp_path), "--name", "it"]
@@ -131,14 +131,14 @@ def test_what_is_made_is_not_made_again_and_more_is_added(
 
 
 @pytest.mark.slow
-def test_runs_are_trained_in_processes_of_their_own(tmp_path: Path) -> None:
+def test_sweep_runs_train_in_subprocesses(tmp_path: Path) -> None:
     found = sweep(
         {"small": TrainConfig(**FEW, formula="touch(gripper, red_cube)")}, tmp_path, [0, 1], jobs=2
     )
     assert [one.seed for one in found] == [0, 1] and all(one.env_steps == 64 for one in found)
 
 
-def test_runs_side_by_side_are_those_that_are_missing(
+def test_parallel_sweep_trains_only_missing_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In processes that train nothing: each only says what it was given."""
@@ -162,7 +162,7 @@ def test_runs_side_by_side_are_those_that_are_missing(
     assert "SettledConfig" in said or "TrainConfig(" in said
 
 
-def test_of_three_seeds_it_is_the_mean() -> None:
+def test_sweep_of_three_seeds_reports_the_mean() -> None:
     def heads(seeds: int) -> str:
         found = [
             SweepResult("a", k, f"a-{k}", "success", 0.5, {}, 10, 1.0, 1.0, ())
@@ -174,7 +174,7 @@ def test_of_three_seeds_it_is_the_mean() -> None:
     assert heads(4) == "middle half of the seeds (95 %)"
 
 
-def test_a_run_that_fails_costs_the_others_nothing(unseen: None, tmp_path: Path) -> None:
+def test_failed_sweep_run_does_not_affect_others(unseen: None, tmp_path: Path) -> None:
     above = "above(gripper, red_cube, height={})"
     settings = {
         "too high": TrainConfig(formula=above.format("1.5m"), **FEW),

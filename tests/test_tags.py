@@ -46,9 +46,7 @@ def turn_between(a: np.ndarray, b: np.ndarray) -> float:
     return 2 * float(np.arccos(min(1.0, abs(a @ b))))
 
 
-def test_objects_are_found_where_they_are(
-    tagged: TaggedScene, scene: SimScene, camera: EmulatedCamera
-) -> None:
+def test_tags_locate_objects(tagged: TaggedScene, scene: SimScene, camera: EmulatedCamera) -> None:
     locator = TagLocator(tagged.camera, tagged.objects)
     away, turned, seen = [], [], 0
     for seed in range(8):
@@ -63,7 +61,7 @@ def test_objects_are_found_where_they_are(
     assert np.median(turned) < 0.02 and np.max(turned) < 0.1
 
 
-def test_poses_come_with_the_pictures_time_and_grow_old_when_hidden(
+def test_tag_poses_have_image_time_and_age_when_hidden(
     tagged: TaggedScene, scene: SimScene, camera: EmulatedCamera
 ) -> None:
     clock, dark = VirtualClock(10.0), [False]
@@ -85,7 +83,7 @@ def test_poses_come_with_the_pictures_time_and_grow_old_when_hidden(
     assert eyes.read()["red_cube"].t == pytest.approx(10.4)
 
 
-def test_a_picture_of_another_size_and_ids_twice_are_refused(tagged: TaggedScene) -> None:
+def test_tags_refuse_wrong_image_size_and_duplicate_ids(tagged: TaggedScene) -> None:
     with pytest.raises(ValueError, match=r"image has shape \(4, 4\)"):
         TagLocator(tagged.camera, tagged.objects).locate(np.zeros((4, 4, 3), np.uint8))
     with pytest.raises(ValueError, match="tag ids must be unique"):
@@ -160,7 +158,7 @@ def pictures() -> tuple[list[np.ndarray], CameraModel, list[np.ndarray]]:
     return board_pictures()
 
 
-def test_a_lens_and_a_place_are_found_from_pictures_of_the_board(
+def test_camera_calibration_recovers_lens_and_pose(
     pictures: tuple[list[np.ndarray], CameraModel, list[np.ndarray]],
 ) -> None:
     images, truth, poses = pictures
@@ -175,7 +173,7 @@ def test_a_lens_and_a_place_are_found_from_pictures_of_the_board(
         calibrate_lens([np.zeros_like(images[0])] * 7, BOARD)
 
 
-def test_the_command_calibrates_a_camera_from_a_folder(
+def test_calibrate_camera_command_from_a_folder(
     pictures: tuple[list[np.ndarray], CameraModel, list[np.ndarray]],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -194,7 +192,7 @@ def test_the_command_calibrates_a_camera_from_a_folder(
     np.testing.assert_allclose(again, truth.project(np.array([[0.0, 0.0, -0.4]])), atol=4.0)
 
 
-def test_sheets_to_print_come_with_the_file_that_says_where_they_go(
+def test_calibrate_tags_writes_sheets_and_layout(
     tagged: TaggedScene, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["calibrate", "tags", "--out", str(tmp_path)]) == 0

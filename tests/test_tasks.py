@@ -134,7 +134,7 @@ def test_a_task_without_observation_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("name", "robot"), CASES)
-def test_signals_are_as_their_documents_say(name: str, robot: str | None) -> None:
+def test_signals_match_their_documentation(name: str, robot: str | None) -> None:
     env, _, played_signals = played(name, robot)
     docs = {doc.name: doc for doc in env.task.signal_docs()}
     env.scatter()
@@ -149,7 +149,7 @@ def test_signals_are_as_their_documents_say(name: str, robot: str | None) -> Non
 
 
 @pytest.mark.parametrize("name", ["lift", "drawer_then_place", "tabletop", "hopper", "ant"])
-def test_some_episodes_begin_anywhere_whatever_the_other_rows_do(name: str) -> None:
+def test_random_starts_are_independent_of_other_envs(name: str) -> None:
     env = sims.make(name, 24, seed=3, scattered=0.5)
     plain = sims.make(name, 24, seed=3)
     first, usual = env.reset(), plain.reset()
@@ -165,7 +165,7 @@ def test_some_episodes_begin_anywhere_whatever_the_other_rows_do(name: str) -> N
 
 
 @pytest.mark.parametrize("robot", robots.robots_for_task("tabletop"))
-def test_what_is_pushed_off_the_table_comes_to_lie(robot: str) -> None:
+def test_objects_pushed_off_the_table_land_in_bounds(robot: str) -> None:
     env = sims.make("tabletop", 3, seed=1, robot=robot)
     env.reset()
     place, task = env.task.arm.workspace, env.task
@@ -183,7 +183,7 @@ def test_what_is_pushed_off_the_table_comes_to_lie(robot: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "robot"), CASES)
-def test_the_card_is_plain_data_that_a_reward_model_can_read(name: str, robot: str | None) -> None:
+def test_task_card_is_plain_data(name: str, robot: str | None) -> None:
     env = played(name, robot)[0]
     card = from_dict(json.loads(json.dumps(env.card)))
     assert card.task == name and card.control_dt == env.control_dt
@@ -207,7 +207,7 @@ def test_no_obs_column_is_constant(name: str, robot: str | None) -> None:
 
 
 @pytest.mark.parametrize(("name", "robot"), CASES)
-def test_starting_states_are_random_and_scattered_ones_wider(name: str, robot: str | None) -> None:
+def test_initial_states_are_random_and_random_starts_wider(name: str, robot: str | None) -> None:
     env = sims.make(name, 64, seed=6, robot=robot)
     first, second = env.reset(), env.reset()
     assert len(np.unique(first, axis=0)) == len(np.unique(second, axis=0)) == 64
@@ -225,7 +225,7 @@ def test_obs_are_the_same_for_every_goal(name: str, robot: str | None) -> None:
 
 
 @pytest.mark.parametrize(("name", "robot"), CASES)
-def test_random_actions_keep_the_simulation_sound(name: str, robot: str | None) -> None:
+def test_random_actions_keep_the_simulation_finite(name: str, robot: str | None) -> None:
     env, results, _ = played(name, robot)
     assert all(np.isfinite(result.reward).all() for result in results)
     assert env.num_diverged == 0
@@ -233,7 +233,7 @@ def test_random_actions_keep_the_simulation_sound(name: str, robot: str | None) 
 
 # Goals.
 @pytest.mark.parametrize(("name", "robot", "goal"), SOLVED)
-def test_the_expert_reaches_the_goal_and_the_truth_is_consistent(
+def test_expert_reaches_the_goal_and_judge_is_consistent(
     name: str, robot: str | None, goal: str
 ) -> None:
     env, trace = solve(name, robot, goal, EPISODES, seed=8)
@@ -262,14 +262,12 @@ def test_the_expert_reaches_the_goal_and_the_truth_is_consistent(
 @pytest.mark.parametrize(
     ("name", "robot", "goal"), [row for row in ALL_GOALS if sims.TASKS[row[0]].has_expert]
 )
-def test_the_expert_reaches_the_goal_in_a_thousand_episodes(
-    name: str, robot: str | None, goal: str
-) -> None:
+def test_expert_reaches_the_goal_in_1000_episodes(name: str, robot: str | None, goal: str) -> None:
     assert solve(name, robot, goal, 1000, seed=9)[1][-1][0].mean() >= 0.95
 
 
 @pytest.mark.parametrize(("name", "goal"), UNSOLVED)
-def test_the_truth_of_a_goal_without_expert_is_consistent(name: str, goal: str) -> None:
+def test_judge_is_consistent_for_goals_without_expert(name: str, goal: str) -> None:
     env = sims.make(name, 8, seed=8, goal=goal)
     env.reset()
     with pytest.raises(ValueError, match=f"'{name}' has no scripted expert; train a policy: robo-"):
@@ -287,14 +285,14 @@ def test_the_truth_of_a_goal_without_expert_is_consistent(name: str, goal: str) 
 
 
 @pytest.mark.parametrize(("name", "robot", "goal"), GOALS + OTHER_GOALS)
-def test_no_episode_begins_with_its_goal_met(name: str, robot: str | None, goal: str) -> None:
+def test_no_episode_starts_with_its_goal_met(name: str, robot: str | None, goal: str) -> None:
     env = sims.make(name, 256, seed=10, robot=robot, goal=goal)
     env.reset()
     assert not env.held.any() and not env.task.goals()[goal].success(env.views).any()
 
 
 @pytest.mark.parametrize("name", [name for name, task in sims.TASKS.items() if task.has_expert])
-def test_a_goal_is_not_reached_by_doing_nothing(name: str) -> None:
+def test_zero_action_reaches_no_goal(name: str) -> None:
     """From three starts of each goal, all in one batch."""
     goals, starts = sims.make_task(name).goals(), []
     for goal in goals:
@@ -323,7 +321,7 @@ def standing(n: int = 1, robot: str = FIRST, **spots: tuple[float, float]) -> Ba
 
 
 @ARMS
-def test_surface_distance_is_mujocos_within_3_mm(robot: str) -> None:
+def test_surface_distance_matches_mujoco_within_3_mm(robot: str) -> None:
     env = sims.make("reach", 300, seed=11, robot=robot)
     env.scatter()
     env.batch.forward()
@@ -345,7 +343,7 @@ def test_surface_distance_is_mujocos_within_3_mm(robot: str) -> None:
 
 @ARMS
 @pytest.mark.parametrize("end", (0, 1))
-def test_left_and_right_are_the_front_pictures(robot: str, end: int) -> None:
+def test_left_and_right_follow_the_front_camera(robot: str, end: int) -> None:
     here = np.array([robots.get(robot).workspace.reach[end], 0.0])
     sides = {"red_cube": here + 0.06 * LEFT[:2], "blue_ball": here - 0.06 * LEFT[:2]}
     env = standing(robot=robot, **sides)
@@ -357,7 +355,7 @@ def test_left_and_right_are_the_front_pictures(robot: str, end: int) -> None:
     assert cube[:, 1].mean() < ball[:, 1].mean() - 5
 
 
-def test_next_to_is_judged_by_the_distance_of_centres_and_by_standing() -> None:
+def test_next_to_uses_centre_distance_and_standing() -> None:
     env = sims.make("push", 4, goal="red_cube_next_to_blue_ball")
     env.reset()
     v, goal = env.views, env.task.goals()["red_cube_next_to_blue_ball"]
@@ -375,7 +373,7 @@ def test_next_to_is_judged_by_the_distance_of_centres_and_by_standing() -> None:
 
 @ARMS
 @pytest.mark.parametrize("goal", sims.make_task("push").goals())
-def test_push_starts_with_the_pair_apart_and_the_way_clear(robot: str, goal: str) -> None:
+def test_push_starts_separated_with_a_clear_path(robot: str, goal: str) -> None:
     env = sims.make("push", 512, seed=12, robot=robot, goal=goal)
     env.reset()
     names = goal.split("_next_to_")
@@ -389,7 +387,7 @@ def test_push_starts_with_the_pair_apart_and_the_way_clear(robot: str, goal: str
 
 
 @ARMS
-def test_the_layouts_keep_their_gap(robot: str) -> None:
+def test_layouts_keep_the_minimum_gap(robot: str) -> None:
     env, place = sims.make("reach", 512, seed=13, robot=robot), robots.get(robot).workspace
     env.reset()
     at = np.stack(env.views.thing_pos, axis=1)[..., :2]
@@ -422,12 +420,12 @@ def test_distances_to_solids() -> None:
         ({"control_dt": 0.0123}, r"0.0123 s is not a whole number of 0.005 s steps; nearest is"),
     ],
 )
-def test_errors_name_what_exists(arguments: dict[str, Any], message: str) -> None:
+def test_task_errors_list_available_names(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         BatchEnv(sims.make_task(**({"name": "reach"} | arguments)), 1)
 
 
-def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
+def test_unknown_task_parameter_error_lists_the_known() -> None:
     with pytest.raises(ValueError, match=r"no parameter 'speed'; known: goal, control_dt"):
         sims.make_task("reach", speed=2)
 
@@ -437,7 +435,7 @@ def test_robots_share_the_tabletop() -> None:
 
 
 @ARMS
-def test_left_is_left_in_every_arms_front_picture(robot: str) -> None:
+def test_left_is_left_in_every_arms_front_camera(robot: str) -> None:
     place = robots.get(robot).workspace
     np.testing.assert_array_equal(-place.front.axes()[0], LEFT)
 
@@ -454,9 +452,7 @@ def test_left_is_left_in_every_arms_front_picture(robot: str) -> None:
         ("button", ["pressed(button)", "touch(gripper, button)"]),
     ],
 )
-def test_scattered_states_show_what_the_task_is_about(
-    name: str, robot: str, atoms: list[str]
-) -> None:
+def test_random_starts_cover_goal_states(name: str, robot: str, atoms: list[str]) -> None:
     task = sims.make_task(name, robot=robot)
     card = from_dict(task.card())
     env = sims.BatchEnv(task, 256, seed=8)

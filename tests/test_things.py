@@ -83,9 +83,7 @@ def gaps(spots: Array, radii: Array) -> Array:
 @ARMS
 @settings(max_examples=8, deadline=None)
 @given(things=lists)
-def test_what_is_named_stands_apart_within_reach_and_is_on_the_card(
-    robot: str, things: str
-) -> None:
+def test_named_objects_are_separated_reachable_and_on_the_card(robot: str, things: str) -> None:
     env = made(things, robot, rows=32)
     env.reset()
     spots, radii, _ = placed(env)
@@ -123,7 +121,7 @@ def test_what_is_named_stands_apart_within_reach_and_is_on_the_card(
 
 
 @ARMS
-def test_a_row_is_the_row_whatever_stands_beside_it(robot: str) -> None:
+def test_custom_tabletop_env_is_batch_independent(robot: str) -> None:
     things = "six small red cubes"
     many = made(things, robot, rows=16)
     one = sims.make("tabletop", 1, seed=1, robot=robot, things=things, rows=[11])
@@ -148,7 +146,7 @@ def test_layouts_differ_and_use_the_whole_table() -> None:
     assert np.ptp(angle, axis=0).min() > 1.5 * env.task.arm.workspace.sector
 
 
-def test_those_that_are_alike_are_numbered_and_sizes_are_in_the_name() -> None:
+def test_equal_objects_are_numbered_and_sizes_named() -> None:
     things, plates = objects_by_name(
         "a red cube, two small blue cans and the Gray box; two white discs"
     )
@@ -180,12 +178,12 @@ def test_those_that_are_alike_are_numbered_and_sizes_are_in_the_name() -> None:
         ("six large white plates", "do not fit side by side within reach of the so101"),
     ],
 )
-def test_what_cannot_be_laid_out_is_one_clear_error(things: str, said: str) -> None:
+def test_impossible_object_lists_are_one_line_errors(things: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         sims.make_task("tabletop", robot="so101", things=things)
 
 
-def test_other_tasks_say_where_things_are_named() -> None:
+def test_things_option_error_names_tabletop() -> None:
     with pytest.raises(ValueError, match="'things'.*; task 'tabletop' has it"):
         sims.make_task("reach", things=THINGS)
 
@@ -224,7 +222,7 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize("text", SENTENCES)
-def test_sentences_are_read_and_rewarded(text: str) -> None:
+def test_sentences_about_named_objects_are_parsed_and_rewarded(text: str) -> None:
     card = card_of()
     assert fill(read(text, card), card) == fill(parse(SENTENCES[text]), card)
     task = sims.make_task("tabletop", things=THINGS, robot="ur5e")
@@ -247,7 +245,7 @@ CHOSEN = "leftmost(red_cube_1, red_cube_2)"
         "on(yellow_ball, {})",
     ],
 )
-def test_a_chosen_thing_is_rewarded_as_if_it_had_been_named(goal: str) -> None:
+def test_chosen_object_is_rewarded_like_a_named_one(goal: str) -> None:
     task = sims.make_task("tabletop", things=THINGS, robot="ur5e")
     env = BatchEnv(formula_goal(task, goal.format(CHOSEN))[0], 32, seed=2)
     env.reset()
@@ -268,7 +266,7 @@ def test_a_chosen_thing_is_rewarded_as_if_it_had_been_named(goal: str) -> None:
     env.close()
 
 
-def test_sizes_tell_alike_things_apart() -> None:
+def test_sizes_distinguish_equal_objects() -> None:
     card = card_of("small red cube, large red cube, red cube")
     for text, name in (
         ("touch the small red cube", "small_red_cube"),
@@ -279,13 +277,13 @@ def test_sizes_tell_alike_things_apart() -> None:
         assert read(text, card) == parse(f"touch(gripper, {name})"), text
 
 
-def test_what_may_be_either_is_refused() -> None:
+def test_ambiguous_object_is_refused() -> None:
     with pytest.raises(Refusal, match="red_cube_1, red_cube_2"):
         read("touch the red cube", card_of())
 
 
 @ARMS
-def test_margins_and_judge_agree_on_every_predicate_that_fits(robot: str) -> None:
+def test_custom_tabletop_margins_agree_with_the_judge(robot: str) -> None:
     """Of scattered states farther than 3 mm from the border, all but one in 100."""
     env = made("yellow ball, large red cube, red cube, white plate, small green can", robot, 200)
     card, rng, judges = from_dict(env.card), np.random.default_rng(0), []
@@ -350,7 +348,7 @@ def _least(row) -> tuple[tuple[str, float], ...]:
 
 
 # Where else it goes.
-def test_gymnasium_and_python_take_it() -> None:
+def test_custom_tabletop_from_gymnasium_and_python() -> None:
     env = gymnasium.make("robo/Tabletop-v0", things="two pink balls", robot="fr3")
     assert env.unwrapped.sim.task.things == "two pink balls"
     obs, _ = env.reset(seed=0)
@@ -358,14 +356,14 @@ def test_gymnasium_and_python_take_it() -> None:
     env.close()
 
 
-def test_randomised_rows_step() -> None:
+def test_custom_tabletop_with_randomization_steps() -> None:
     task = sims.make_task("tabletop", things="two pink balls, grey can")
     env = RandomizedEnv(task, 8, randomize=Randomize())
     env.reset()
     assert np.isfinite(env.step(np.zeros((8, env.act_dim))).obs).all()
 
 
-def test_defaults_are_what_a_sentence_needs() -> None:
+def test_custom_tabletop_presets_fit_the_sentence() -> None:
     push = with_presets(TrainConfig(task="tabletop", things=THINGS, goal=next(iter(SENTENCES))))
     reach = with_presets(
         TrainConfig(task="tabletop", things=THINGS, goal="touch the left red cube")

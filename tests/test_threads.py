@@ -7,7 +7,7 @@ import pytest
 from robo_rl.runtime.threads import CORES, cores
 
 
-def test_cores_are_as_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cores_follow_the_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(CORES, raising=False)
     assert cores() >= 1
     monkeypatch.setenv(CORES, "3")

@@ -17,7 +17,7 @@ from sims.envs.batch_env import BatchEnv
 from sims.tasks import BODIES
 
 
-def test_a_run_ends_with_a_policy_that_is_judged_again_the_same(
+def test_run_evaluates_again_to_the_same_result(
     short_video: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = "--env-steps 1024 --episodes 20 --name pushed --tuning.horizon-s 5 --eval-points 1"
@@ -44,7 +44,7 @@ def test_a_run_ends_with_a_policy_that_is_judged_again_the_same(
 
 
 @pytest.mark.parametrize("kind", BODIES)
-def test_a_goal_is_known_by_its_sentence_and_its_key(kind: type) -> None:
+def test_body_goal_is_found_by_sentence_and_key(kind: type) -> None:
     task = sims.make_task(kind.name)
     for key, goal in task.goals().items():
         for said in (goal.sentence, key, f"  {goal.sentence.upper()}. "):
@@ -53,7 +53,7 @@ def test_a_goal_is_known_by_its_sentence_and_its_key(kind: type) -> None:
     assert not other.key and other.formula is None and "Known: " in str(other.refusal)
 
 
-def test_training_episodes_may_be_shorter_than_those_that_are_judged() -> None:
+def test_training_episodes_may_be_shorter_than_evaluation() -> None:
     task = sims.make_task("ant", goal="lie_down")
     config = preset("ant", goal="lie_down")
     env = training_env(task, config, 1)

@@ -114,7 +114,7 @@ WHOLE = st.one_of(
 
 @settings(max_examples=200, deadline=None)
 @given(WHOLE, st.lists(st.tuples(*[st.booleans()] * 3), min_size=1, max_size=9), st.booleans())
-def test_operators_mean_what_the_page_says(
+def test_judge_operators_match_the_documentation(
     node: Any, steps: list[tuple[bool, ...]], cut: bool
 ) -> None:
     facts = {name: [bool(step[i]) for step in steps] for i, name in enumerate("pqr")}
@@ -173,7 +173,9 @@ KNOWN: list[tuple[str, str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("task", "key", "goal"), KNOWN, ids=[f"{t}-{k}" for t, k, _ in KNOWN])
-def test_known_goals_are_judged_as_by_hand(task: str, key: str, goal: list[Any]) -> None:
+def test_listed_goals_are_judged_like_handwritten_success(
+    task: str, key: str, goal: list[Any]
+) -> None:
     """On states of the expert, of an expert with noise and of random play."""
     made = sims.make_task(task, goal=key)
     env = BatchEnv(made, 9, seed=5)
@@ -243,7 +245,9 @@ def lively(env: BatchEnv, rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize(("task", "key", "goal"), BODIES, ids=[f"{t}-{k}" for t, k, _ in BODIES])
-def test_known_goals_of_bodies_are_judged_as_by_hand(task: str, key: str, goal: list[Any]) -> None:
+def test_body_goals_are_judged_like_handwritten_success(
+    task: str, key: str, goal: list[Any]
+) -> None:
     made = sims.make_task(task, goal=key)
     if key in ("forward", "balance"):
         made = sims.make_task(task, goal=key, episode_s=made.control_dt * 40)
@@ -282,7 +286,7 @@ NOT_BY_CHANCE = ("kneel", "forward", "wave")
         lambda task: st.tuples(st.just(task), formulas(CARDS[task]))
     )
 )
-def test_whatever_a_formula_says_is_judged(asked: tuple[str, Formula]) -> None:
+def test_judge_accepts_every_formula(asked: tuple[str, Formula]) -> None:
     task, said = asked
     env = ENVS.setdefault(task, sims.make(task, 4, seed=1))
     try:
@@ -306,7 +310,7 @@ BODY_TASKS = ("ant", "hopper", "pusher")
 ENVS: dict[str, BatchEnv] = {}
 
 
-def test_a_batch_is_judged_by_its_formula() -> None:
+def test_batch_is_judged_by_its_formula() -> None:
     """Touch one, then the other, and never the third: by two experts, one after the other."""
     pair = [
         "then",
@@ -342,7 +346,7 @@ def test_a_batch_is_judged_by_its_formula() -> None:
     assert 0 < same.sum() < 64  # only those whose goal was met
 
 
-def test_a_formula_that_is_none_is_refused() -> None:
+def test_judge_refuses_invalid_formulas() -> None:
     for goal, said in (
         ('["touch"', "a goal that is a formula must be JSON"),
         (["tuch", ["gripper", "red_cube"], {}], "'tuch' cannot be judged in task reach"),

@@ -33,7 +33,7 @@ def measured(env: BatchEnv, row: int) -> tuple[RobotState, dict[str, Pose], Sent
     return state, poses, Sent(ctrl[arm.ctrl], arm.opening(ctrl[arm.jaw_ctrl]), 0.0)
 
 
-def test_it_observes_and_aims_as_the_simulation_does() -> None:
+def test_twin_observes_and_acts_like_the_simulation() -> None:
     task = sims.make_task("reach", robot="so101")
     env, twin, rng = BatchEnv(task, 4, seed=3), Twin(task), np.random.default_rng(0)
     arm = ArmLayout(env.model, SO101)
@@ -53,7 +53,7 @@ def test_it_observes_and_aims_as_the_simulation_does() -> None:
             assert aim.gripper == pytest.approx(0.0)
 
 
-def test_it_keeps_the_account_of_a_formula() -> None:
+def test_twin_tracks_formula_progress() -> None:
     """Order, holding, where a thing was at the start and where a part ended: as in training."""
     text = (
         "then(displaced(gripper, least=2cm), hold(far(gripper, red_cube, least=5cm), seconds=0.1), "
@@ -74,7 +74,7 @@ def test_it_keeps_the_account_of_a_formula() -> None:
     assert (np.diff(memory, axis=0) != 0).any(axis=(0, 1)).sum() >= 2  # parts were done on the way
 
 
-def test_randomised_rows_keep_the_account_as_the_twin_does() -> None:
+def test_twin_and_randomized_envs_track_progress_alike() -> None:
     """Of where things are seen, not of where they are."""
     text = (
         "then(displaced(gripper, least=2cm), moved(gripper, front=2cm, tolerance=4cm, after=1), "
@@ -118,7 +118,7 @@ def test_randomised_rows_keep_the_account_as_the_twin_does() -> None:
     assert off > 0.1  # 1 cm, and more where a part was taken for done
 
 
-def test_targets_count_from_what_was_really_sent() -> None:
+def test_twin_targets_start_from_the_sent_command() -> None:
     task = sims.make_task("reach", robot="so101")
     env, twin = BatchEnv(task, 1), Twin(task)
     env.reset()
@@ -138,7 +138,7 @@ def test_targets_count_from_what_was_really_sent() -> None:
 @pytest.mark.parametrize(
     ("value", "what"), [(np.nan, "measured"), (np.inf, "measured"), (1e12, "values out of bounds")]
 )
-def test_nonsense_is_not_swallowed_by_the_model(value: float, what: str) -> None:
+def test_twin_refuses_nonfinite_measurements(value: float, what: str) -> None:
     """MuJoCo would quietly reset the row and the policy would see a world of defaults."""
     task = sims.make_task("reach", robot="so101")
     env, twin = BatchEnv(task, 1), Twin(task)
@@ -175,7 +175,7 @@ def test_every_task_with_an_arm_has_a_twin(name: str) -> None:
     np.testing.assert_allclose(twin.observe(state, poses), env.reset()[0], atol=1e-5)
 
 
-def test_a_task_without_an_arm_is_refused() -> None:
+def test_twin_refuses_a_task_without_an_arm() -> None:
     class Loose(TASKS["reach"]):
         name = "loose"
 

@@ -56,9 +56,7 @@ def arm() -> Iterator[Arm]:
 
 
 @slow
-def test_a_policy_reaches_its_goal_through_the_vendors_client(
-    arm: Arm, bundle: PolicyBundle
-) -> None:
+def test_ur_policy_succeeds_through_the_vendors_client(arm: Arm, bundle: PolicyBundle) -> None:
     ride = Ride(arm, bundle)
     assert (ride.result.ended, ride.result.reason) == (Ended.DONE, "")
     assert ride.success and all(ride.result.acks.values())
@@ -79,7 +77,7 @@ def test_deploy_starts_its_own_emulator(tmp_path: Path, capsys: pytest.CaptureFi
 
 @slow
 @pytest.mark.fault(44, 48, 63)
-def test_a_protective_stop_is_latched_and_unlocked_by_a_person_alone(
+def test_ur_protective_stop_is_latched_until_an_operator_unlocks(
     arm: Arm, bundle: PolicyBundle, took: Took
 ) -> None:
     ride = Ride(arm, bundle, "protective_stop")
@@ -105,7 +103,7 @@ def test_a_protective_stop_is_latched_and_unlocked_by_a_person_alone(
 @pytest.mark.parametrize(
     ("call", "fault"), [("emergency_stop", Fault.ESTOP), ("pendant", Fault.PROTECTIVE_STOP)]
 )
-def test_the_button_and_the_pendant_have_the_last_word(
+def test_ur_emergency_button_and_pendant_have_priority(
     arm: Arm, bundle: PolicyBundle, took: Took, call: str, fault: Fault
 ) -> None:
     ride = Ride(arm, bundle, call)
@@ -123,7 +121,7 @@ def test_the_button_and_the_pendant_have_the_last_word(
 
 @slow
 @pytest.mark.fault(46)
-def test_a_silent_stream_is_stale_though_the_client_goes_on_answering(took: Took) -> None:
+def test_ur_silent_stream_is_stale(took: Took) -> None:
     with ur5e(stale=0.016) as arm:
         for _ in range(50):
             try:
@@ -145,9 +143,7 @@ def test_a_silent_stream_is_stale_though_the_client_goes_on_answering(took: Took
 
 @slow
 @pytest.mark.fault(59)
-def test_a_gripper_that_is_cut_ends_the_run_in_good_order(
-    arm: Arm, bundle: PolicyBundle, took: Took
-) -> None:
+def test_ur_lost_gripper_ends_the_run_safely(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
     ride = Ride(arm, bundle, "cut_gripper")
     assert (ride.result.ended, ride.result.fault) == (Ended.SAFETY_STOP, Fault.GRIPPER)
     assert "the gripper does not move" in ride.result.reason and ride.result.notes == ()
@@ -158,7 +154,7 @@ def test_a_gripper_that_is_cut_ends_the_run_in_good_order(
 
 
 @slow
-def test_the_slider_on_the_pendant_slows_the_bridge(arm: Arm) -> None:
+def test_ur_speed_slider_slows_the_bridge(arm: Arm) -> None:
     arm.up()
     assert arm.driver.read().derate == 1.0
     arm.control.call("slide", share=0.4)
@@ -175,7 +171,7 @@ def stage() -> Iterator[EmulatedStage]:
 
 @pytest.mark.fault(16, 17)
 @pytest.mark.parametrize("joint", [0, 3])
-def test_what_pushes_on_a_joint_stops_the_arm(
+def test_ur_external_push_stops_the_arm(
     stage: EmulatedStage, bundle: PolicyBundle, took: Took, joint: int
 ) -> None:
     control = stage._end._control
@@ -190,7 +186,7 @@ def test_what_pushes_on_a_joint_stops_the_arm(
 
 
 @pytest.mark.parametrize("who", ["expert", "random"])
-def test_work_is_not_taken_for_a_hit(who: str) -> None:
+def test_ur_normal_contact_is_not_a_collision(who: str) -> None:
     """Pushing things about, and brushing the table, takes less than half of what would be one."""
     task, robot = sims.make_task("push", robot="ur5e"), sims.ROBOTS["ur5e"]
     env = sims.BatchEnv(task, 16, seed=0)
@@ -205,7 +201,7 @@ def test_work_is_not_taken_for_a_hit(who: str) -> None:
     assert most.max() < (0.05 if who == "expert" else 0.4) < PUSH
 
 
-def test_torque_is_told_from_currents(stage: EmulatedStage) -> None:
+def test_ur_external_torque_is_estimated_from_currents(stage: EmulatedStage) -> None:
     """Of motors whose torque an ampere nobody knows but the controller's own model."""
     control = stage._end._control
     control.call("block", joint=None)
@@ -230,7 +226,7 @@ def test_torque_is_told_from_currents(stage: EmulatedStage) -> None:
 
 
 @pytest.mark.fault(10, 50)
-def test_a_controller_that_does_not_fit_is_refused() -> None:
+def test_ur_unsupported_controller_is_refused() -> None:
     host, task = "127.0.0.5", sims.make_task("reach", robot="ur5e")
     with Ur5eEmulator(task, host=host, software="URSoftware 3.15.8.106339").start() as emulator:
         driver = Bus(BusConfig(robot="ur5e", where=host, patience=20.0))
@@ -258,7 +254,7 @@ def test_a_controller_that_does_not_fit_is_refused() -> None:
 
 @slow
 @pytest.mark.fault(64)
-def test_the_controllers_watchdog_stops_an_arm_whose_bridge_was_killed(took: Took) -> None:
+def test_ur_watchdog_stops_the_arm_after_a_killed_bridge(took: Took) -> None:
     code = (
         "import time, numpy as np\n"
         "from real_robot import drivers, Target\n"
@@ -287,7 +283,7 @@ def test_the_controllers_watchdog_stops_an_arm_whose_bridge_was_killed(took: Too
 
 
 @pytest.mark.fault(47)
-def test_a_field_that_the_controller_lacks_is_named() -> None:
+def test_ur_missing_rtde_field_is_named() -> None:
     task = sims.make_task("reach", robot="ur5e")
     with Ur5eEmulator(task, host="127.0.0.2", missing=("target_moment",)).start():
         driver = drivers.make("ur5e", "127.0.0.2")
@@ -297,14 +293,14 @@ def test_a_field_that_the_controller_lacks_is_named() -> None:
 
 
 @pytest.mark.fault(7)
-def test_nobody_at_home_is_a_clear_fault() -> None:
+def test_ur_without_a_controller_is_a_clear_fault() -> None:
     driver = drivers.make("ur5e", "127.0.0.3")
     with pytest.raises(RobotFault, match="disconnected: 127.0.0.3") as caught:
         driver.connect()
     assert caught.value.fault is Fault.DISCONNECTED
 
 
-def test_every_field_that_the_makers_own_recorder_asks_for_is_there() -> None:
+def test_ur_emulator_has_every_field_of_the_vendors_recorder() -> None:
     """``record_configuration.xml`` of its RTDE client and its guide; and inputs read back."""
     fields = {
         "timestamp": "DOUBLE",
@@ -362,7 +358,7 @@ def test_every_field_that_the_makers_own_recorder_asks_for_is_there() -> None:
         raise AssertionError("what was written to the input registers is not read back")
 
 
-def test_the_gripper_and_the_dashboard_speak_their_lines() -> None:
+def test_ur_gripper_and_dashboard_protocols() -> None:
     task = sims.make_task("reach", robot="ur5e")
     with Ur5eEmulator(task, host="127.0.0.4").start() as emulator:
 

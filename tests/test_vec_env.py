@@ -17,13 +17,13 @@ def rollout(env: SB3VecEnv, steps: int, seed: int = 0) -> list[tuple]:
     return [env.step(rng.uniform(-1, 1, (env.num_envs, 2))) for _ in range(steps)]
 
 
-def test_point_mass_is_the_protocol_in_full():
+def test_point_mass_implements_the_full_protocol():
     sim = PointMass(2)
     assert isinstance(sim, HasStates) and isinstance(sim, Resumable)
     assert episode_steps(sim) == 16
 
 
-def test_finished_rows_report_their_last_state_and_return_the_next_first():
+def test_finished_envs_report_terminal_obs_and_reset():
     sim, bare = (PointMass(3, steps=4, ragged=0.3, seed=2) for _ in range(2))
     env = SB3VecEnv(sim)
     np.testing.assert_array_equal(env.reset(), bare.reset())
@@ -48,7 +48,7 @@ def test_finished_rows_report_their_last_state_and_return_the_next_first():
     assert ended > 5
 
 
-def test_transitions_know_what_was_before_and_after_a_reset():
+def test_transitions_separate_terminal_and_reset_obs():
     env = SB3VecEnv(PointMass(2, steps=3), Nearness())
     env.reset()
     steps = []
@@ -64,7 +64,7 @@ def test_transitions_know_what_was_before_and_after_a_reset():
 
 
 @pytest.mark.parametrize("context", [1, 3])
-def test_rewards_are_the_models_unless_a_buffer_scores_later(context):
+def test_vec_env_rewards_come_from_the_model_unless_deferred(context):
     """Not zeros, and not the task's: any algorithm learns from the model."""
     sim = PointMass(3, steps=5, ragged=0.2, seed=3)
     env, later = SB3VecEnv(sim, Window(context)), SB3VecEnv(PointMass(3), Window(context))
@@ -84,7 +84,7 @@ def test_rewards_are_the_models_unless_a_buffer_scores_later(context):
 
 
 @pytest.mark.parametrize("algorithm", [PPO, SAC])
-def test_plain_sb3_learns_from_a_seed(algorithm):
+def test_plain_sb3_training_is_seeded(algorithm):
     sizes = {"n_steps": 8, "batch_size": 16} if algorithm is PPO else {"learning_starts": 16}
 
     def weights(seed: int) -> np.ndarray:
@@ -99,7 +99,7 @@ def test_plain_sb3_learns_from_a_seed(algorithm):
     assert (one == same).all() and not (one == other).all()
 
 
-def test_episode_figures_by_hand():
+def test_episode_statistics_match_hand_values():
     env = SB3VecEnv(PointMass(4, steps=5), Nearness())
     env.reset()
     total, success = np.zeros(4), None
@@ -116,7 +116,7 @@ def test_episode_figures_by_hand():
     assert env.episodes.pop() == {"episodes": 0}
 
 
-def test_success_is_left_out_where_nobody_knows_it():
+def test_success_is_omitted_without_a_judge():
     sim = PointMass(2, steps=1)
     step = sim.step
 
@@ -143,7 +143,7 @@ def test_training_stops_when_the_simulation_keeps_failing():
     assert forgiving.episodes.pop()["episodes"] < 64 * 200 / 16 + forgiving.diverged
 
 
-def test_state_comes_back_exactly():
+def test_vec_env_state_dict_round_trip():
     one = SB3VecEnv(PointMass(3, ragged=0.2, seed=7), Nearness())
     one.reset()
     rollout(one, 5)
@@ -160,7 +160,7 @@ def test_state_comes_back_exactly():
     assert (one.env_steps, one.episodes.pop()) == (two.env_steps, two.episodes.pop())
 
 
-def test_a_window_goes_on_where_it_was_saved():
+def test_score_context_resumes_from_a_checkpoint():
     """What was scored step by step reaches back over a checkpoint, as it would have without."""
     one, two = (SB3VecEnv(PointMass(3, ragged=0.1, seed=s), Window(4)) for s in (7, 99))
     one.reset()
@@ -170,7 +170,7 @@ def test_a_window_goes_on_where_it_was_saved():
         np.testing.assert_array_equal(a, b)
 
 
-def test_what_makes_no_sense_for_a_batch_is_refused():
+def test_unsupported_vec_env_calls_are_refused():
     env = SB3VecEnv(PointMass(2))
     for call in (lambda: env.seed(1), lambda: env.set_attr("pos", 1), lambda: env.env_method("x")):
         with pytest.raises(ValueError, match="simulator"):

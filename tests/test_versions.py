@@ -54,7 +54,7 @@ def of_another(path: Path, *keys: str, engine: str | None = OTHER) -> None:
     path.write_text(json.dumps(told))
 
 
-def test_the_record_is_flat_text_and_has_all_that_enters_a_result() -> None:
+def test_version_record_is_complete_flat_text() -> None:
     import torch
 
     found = versions()
@@ -70,7 +70,7 @@ def test_the_record_is_flat_text_and_has_all_that_enters_a_result() -> None:
     env.close()
 
 
-def test_the_record_loads_no_torch() -> None:
+def test_version_record_loads_no_torch() -> None:
     code = (
         "import sys, robo_rl.runs.run_dir; found = robo_rl.runs.run_dir.versions()\n"
         "assert 'torch' not in sys.modules and 'torch_threads' not in found and found['torch']"
@@ -78,7 +78,7 @@ def test_the_record_loads_no_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_warning_is_given_of_another_engine_alone() -> None:
+def test_only_another_mujoco_version_warns() -> None:
     assert warned(lambda: warn_of_engine(environment(), "the run a")) == []
     assert warned(lambda: warn_of_engine({}, "the run a")) == []  # of before there was a record
     [said] = warned(lambda: warn_of_engine({"mujoco": OTHER}, "the run a"))
@@ -96,7 +96,7 @@ def run(tmp_path: Path) -> RunDir:
     return run
 
 
-def test_a_run_and_its_checkpoints_say_what_made_them(run: RunDir) -> None:
+def test_run_and_checkpoints_record_versions(run: RunDir) -> None:
     assert json.loads((run.path / "versions.json").read_text()) == versions()
     folder = run.save_checkpoint(Checkpoint(1, {"w": np.zeros(2)}, {"s": np.zeros(2)}, {}))
     assert json.loads((folder / "meta.json").read_text())["versions"] == versions()
@@ -109,7 +109,7 @@ def resumed(run: RunDir) -> None:
         pass
 
 
-def test_a_run_that_goes_on_with_another_engine_says_so_and_keeps_both(run: RunDir) -> None:
+def test_resume_with_another_mujoco_warns_and_records_both(run: RunDir) -> None:
     path = run.path / "versions.json"
     assert warned(lambda: resumed(run)) == []
     assert "resumed_with" not in json.loads(path.read_text())
@@ -125,7 +125,7 @@ def test_a_run_that_goes_on_with_another_engine_says_so_and_keeps_both(run: RunD
     assert warned(lambda: resumed(run)) == []
 
 
-def test_a_runs_policy_says_so_once(run: RunDir, tmp_path: Path) -> None:
+def test_policy_of_another_mujoco_warns_once(run: RunDir, tmp_path: Path) -> None:
     """By its bundle's record, or by the run's where its task moves no arm."""
     bundle = tmp_path / "bundle"
     bundle.mkdir()
@@ -146,7 +146,7 @@ def made_with(bundle: Path, record: dict[str, str]) -> None:
     write_manifest(bundle, dataclasses.replace(manifest, versions=record))
 
 
-def test_a_bundle_of_another_engine_loads_with_a_warning(tmp_path: Path) -> None:
+def test_bundle_of_another_mujoco_loads_with_a_warning(tmp_path: Path) -> None:
     reach_bundle.write(tmp_path, "so101")
     for record, count in (({}, 0), (versions(), 0), ({"mujoco": OTHER}, 1)):
         made_with(tmp_path, record)
@@ -168,7 +168,7 @@ def test_loading_a_bundle_loads_neither_robo_rl_nor_torch(tmp_path: Path) -> Non
     assert "was made with MuJoCo 3.1.0" in done.stderr
 
 
-def test_the_shell_says_it_in_one_line(run: RunDir) -> None:
+def test_version_warning_is_one_line_in_the_shell(run: RunDir) -> None:
     of_another(run.path / "versions.json")
     write_json(run.path / "config.json", {"task": "gym:CartPole-v1"})
     code = (
@@ -183,7 +183,7 @@ def test_the_shell_says_it_in_one_line(run: RunDir) -> None:
     assert line.startswith(f"warning: the run {run.path} was made with MuJoCo 3.1.0")
 
 
-def test_demonstrations_say_what_made_them(tmp_path: Path) -> None:
+def test_demonstrations_record_versions(tmp_path: Path) -> None:
     task, folder = sims.make_task("reach", goal="touch_red_cube"), tmp_path / "set"
     write_demos(task, folder, DemoConfig(episodes=1, num_envs=1, noise=0.0))
     metadata = folder / "data" / "metadata.json"
@@ -201,7 +201,7 @@ def test_demonstrations_say_what_made_them(tmp_path: Path) -> None:
     assert warned(read) == []
 
 
-def test_a_lerobot_dataset_says_what_made_it(tmp_path: Path) -> None:
+def test_lerobot_dataset_records_versions(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     to = tmp_path / "set"
     paths = map(str, three_logs(tmp_path))
@@ -219,7 +219,7 @@ def test_a_lerobot_dataset_says_what_made_it(tmp_path: Path) -> None:
     assert warned(read) == []
 
 
-def test_a_clip_file_says_what_made_it(tmp_path: Path) -> None:
+def test_clip_weights_record_versions(tmp_path: Path) -> None:
     """Beside its card, which may be left behind."""
     from safetensors import safe_open
 

@@ -20,7 +20,7 @@ def _episode(seed: int, steps: int = 24) -> np.ndarray:
     return frames
 
 
-def test_a_film_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_video_round_trip(tmp_path: Path) -> None:
     reward = np.linspace(0, 1, 24)
     success = reward > 0.7
     videos = [annotate(_episode(k), reward, success, f"episode {k}") for k in range(4)]

@@ -103,7 +103,7 @@ def encoder() -> EmbeddedClip:
 
 # What it is made of.
 @pytest.mark.parametrize("draw", [collect_states, judged_states])
-def test_no_expert_has_a_hand_in_the_states(draw) -> None:
+def test_caption_states_are_collected_without_an_expert(draw) -> None:
     env = BatchEnv(Lone(), 16, seed=3)
     states, signals = draw(env, 100, 11)
     assert states.shape == (100, env.nstate) and len(signals["tip"]) == 100
@@ -111,7 +111,7 @@ def test_no_expert_has_a_hand_in_the_states(draw) -> None:
     np.testing.assert_array_equal(states, again)
 
 
-def test_states_are_a_function_of_their_seed_alone() -> None:
+def test_caption_states_depend_only_on_the_seed() -> None:
     used, new = BatchEnv(Lone(), 16, seed=1), BatchEnv(Lone(), 16, seed=2)
     used.reset()
     first = collect_states(new, 60, 7)[0]
@@ -119,7 +119,7 @@ def test_states_are_a_function_of_their_seed_alone() -> None:
     assert not np.array_equal(collect_states(used, 60, 8)[0], first)
 
 
-def test_random_moves_touch_and_push() -> None:
+def test_random_motions_touch_and_push() -> None:
     env = sims.make("reach", 64, seed=0)
     states, _ = collect_states(env, 320, 5, rollouts=1.0)
     env.set_state(states[:64])
@@ -128,7 +128,7 @@ def test_random_moves_touch_and_push() -> None:
     assert pushed.mean() > 0.05
 
 
-def test_captions_follow_the_paint_and_what_is_not_there_is_false() -> None:
+def test_captions_follow_colours_and_absent_objects_are_false() -> None:
     env = BatchEnv(sims.make_task("reach"), 32, seed=0)
     _, signals = collect_states(env, 120, 0)
     card = from_dict(env.card)
@@ -150,7 +150,7 @@ def test_captions_follow_the_paint_and_what_is_not_there_is_false() -> None:
     assert made.there.all() and np.abs(made.targets.mean(axis=0)).max() < 0.2
 
 
-def test_the_read_out_leaves_out_what_is_not_there() -> None:
+def test_keypoint_targets_omit_absent_objects() -> None:
     parts = []
     for name, robot in (("lift", None), ("reach", None), ("lift", "fr3")):  # of more joints
         env = BatchEnv(sims.make_task(name, robot=robot), 8, seed=0)
@@ -167,7 +167,7 @@ def test_the_read_out_leaves_out_what_is_not_there() -> None:
     assert "colour blue" not in told[0] and not made.targets[made.there == 0].any()
 
 
-def test_a_hand_beyond_the_edge_is_told_by_its_arm_and_a_thing_by_nothing() -> None:
+def test_out_of_frame_hand_is_inferred_from_the_arm() -> None:
     env = BatchEnv(sims.make_task("lift"), 8, seed=0)
     card, signals = from_dict(env.card), collect_states(env, 40, 0)[1]
     far = {"tip": signals["tip"] + 5.0, "red_cube_pos": signals["red_cube_pos"] + 5.0}
@@ -175,7 +175,7 @@ def test_a_hand_beyond_the_edge_is_told_by_its_arm_and_a_thing_by_nothing() -> N
     assert found["red_cube_pos"].all() and "tip" not in found
 
 
-def test_of_what_is_beyond_the_edge_captions_are_false_and_no_place_is_told() -> None:
+def test_out_of_frame_objects_have_false_captions() -> None:
     env = BatchEnv(sims.make_task("reach"), 8, seed=0)
     card = from_dict(env.card)
     captions, signals = table_captions(card), collect_states(env, 40, 0)[1]
@@ -193,7 +193,7 @@ def test_of_what_is_beyond_the_edge_captions_are_false_and_no_place_is_told() ->
 
 
 @pytest.mark.parametrize("name", sims.TASKS)
-def test_the_table_writes_captions_for_every_task_that_it_speaks_of(name: str) -> None:
+def test_every_described_task_has_captions(name: str) -> None:
     task = sims.make_task(name)
     card = from_dict(task.card())
     try:
@@ -215,7 +215,7 @@ def test_the_table_writes_captions_for_every_task_that_it_speaks_of(name: str) -
     env.close()
 
 
-def test_a_held_cube_is_more_lifted_by_every_centimetre() -> None:
+def test_lifted_caption_grade_rises_with_height() -> None:
     """Though elsewhere the hand is decimetres away: each condition has its own softness."""
     env = BatchEnv(sims.make_task("lift"), 256, seed=1)
     card = from_dict(env.card)
@@ -235,14 +235,14 @@ def test_a_held_cube_is_more_lifted_by_every_centimetre() -> None:
 
 # Its scale.
 @given(st.floats(0.0, 20.0), st.floats(1e-3, 5.0))
-def test_better_is_always_told(share: float, more: float) -> None:
+def test_progress_is_strictly_monotonic(share: float, more: float) -> None:
     low, high = progress(np.array([share, share + more]))
     assert low < high
     assert progress(np.array([-0.3]))[0] == 0.0 and progress(np.array([0.4]))[0] == 0.4
     assert high - low <= more + 1e-9
 
 
-def test_aside_is_a_raised_pose_of_whatever_arm() -> None:
+def test_arm_aside_pose_is_raised_for_every_arm() -> None:
     for robot in ("so101", "ur5e"):
         env = sims.make("reach", 64, seed=0, robot=robot)
         _, signals = collect_states(env, 256, 3)
@@ -252,7 +252,7 @@ def test_aside_is_a_raised_pose_of_whatever_arm() -> None:
 
 
 # Where it belongs.
-def test_a_model_is_refused_in_another_scene(encoder: EmbeddedClip) -> None:
+def test_clip_is_refused_in_another_scene(encoder: EmbeddedClip) -> None:
     for task in (sims.make_task("reach"), sims.make_task("push", robot="fr3"), Lone()):
         for camera, found in (("", "front"), ("front", "front"), ("top", "top")):
             select_training_scene(encoder, task, camera=camera)
@@ -268,7 +268,7 @@ def test_a_model_is_refused_in_another_scene(encoder: EmbeddedClip) -> None:
         select_training_scene(encoder, sims.make_task("reach"), camera="wrist")
 
 
-def test_a_table_is_no_home_where_other_things_stand_on_it(encoder: EmbeddedClip) -> None:
+def test_clip_is_refused_on_a_table_with_other_objects(encoder: EmbeddedClip) -> None:
     usual = sims.make_task("tabletop")
     here = types.SimpleNamespace(homes=(tiny_clip.TrainingScene("tabletop", usual.robot, "front"),))
     select_training_scene(here, usual)
@@ -287,7 +287,7 @@ def test_a_table_is_no_home_where_other_things_stand_on_it(encoder: EmbeddedClip
         select_training_scene(here, sims.make_task("tabletop", things="yellow ball"))
 
 
-def test_weights_name_their_home(tmp_path: Path) -> None:
+def test_clip_weights_name_their_scenes(tmp_path: Path) -> None:
     model = tiny_clip.load()
     assert model.homes[0] == tiny_clip.TrainingScene("reach", "so101", "front")
     model.homes = ()
@@ -297,7 +297,7 @@ def test_weights_name_their_home(tmp_path: Path) -> None:
 
 
 # Caches.
-def test_an_encoder_is_named_by_its_weights_not_by_its_file(tmp_path: Path) -> None:
+def test_encoder_name_depends_on_weights_not_file(tmp_path: Path) -> None:
     model = tiny_clip.load()
     names = []
     for folder, change in (("a", 0.0), ("b", 0.0), ("c", 0.25)):
@@ -311,7 +311,7 @@ def test_an_encoder_is_named_by_its_weights_not_by_its_file(tmp_path: Path) -> N
     assert names[0] == names[1] == EmbeddedClip().name != names[2]
 
 
-def test_a_scene_is_keyed_by_all_that_makes_it(encoder: EmbeddedClip) -> None:
+def test_distilled_scene_cache_key_is_complete(encoder: EmbeddedClip) -> None:
     task = sims.make_task("push")
     key = scene_key(task, encoder, TINY)
     other_goal = sims.make_task("push", goal="green_cylinder_next_to_blue_ball")
@@ -337,9 +337,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory):
         yield
 
 
-def test_a_scene_without_an_expert_is_distilled_and_found_again(
-    cache, encoder: EmbeddedClip
-) -> None:
+def test_scene_without_expert_is_distilled_and_cached(cache, encoder: EmbeddedClip) -> None:
     first, again = (load_or_distill(Lone(), encoder, TINY) for _ in range(2))
     assert (first.report["frames"], again.report["frames"]) == (160, 0)
     assert first.report["dtype"] == again.report["dtype"] == "float32"
@@ -350,7 +348,7 @@ def test_a_scene_without_an_expert_is_distilled_and_found_again(
 
 
 @pytest.mark.parametrize("task", ["lift", "drawer", "button"])
-def test_a_scene_with_points_that_no_frame_shows_is_distilled(cache, task: str) -> None:
+def test_scene_with_hidden_points_is_distilled(cache, task: str) -> None:
     scene = load_or_distill(sims.make_task(task), make_encoder("embedded"), TINY)
     assert "grip" in {doc.name for doc in sims.make_task(task).signal_docs()}
     assert {"tip", "finger_middles"} <= set(scene.surrogate.points)
@@ -358,7 +356,7 @@ def test_a_scene_with_points_that_no_frame_shows_is_distilled(cache, task: str) 
 
 
 @pytest.mark.parametrize(("distill", "sees"), [(False, FRAMES), (True, IMITATED)])
-def test_the_reward_says_what_it_sees_and_steps_nobody(cache, distill: bool, sees: str) -> None:
+def test_clip_reward_states_its_inputs_without_stepping(cache, distill: bool, sees: str) -> None:
     task = sims.make_task("reach")
     env = BatchEnv(task, 4, seed=0)
     env.reset()
@@ -374,7 +372,7 @@ def test_the_reward_says_what_it_sees_and_steps_nobody(cache, distill: bool, see
         np.testing.assert_array_equal(before[name], after[name], err_msg=name)
 
 
-def test_labels_go_on_as_if_nothing_had_happened(cache, encoder: EmbeddedClip) -> None:
+def test_relabelling_resumes_identically(cache, encoder: EmbeddedClip) -> None:
     class Still:
         buffer = None
 
@@ -404,7 +402,7 @@ def test_labels_go_on_as_if_nothing_had_happened(cache, encoder: EmbeddedClip) -
         np.testing.assert_array_equal(a[name], b[name], err_msg=name)
 
 
-def test_a_resumed_run_from_frames_is_the_same(cache, tmp_path: Path) -> None:
+def test_resumed_run_from_frames_is_identical(cache, tmp_path: Path) -> None:
     tuning = PPOConfig(num_envs=4, net=(16, 16), n_steps=10, minibatches=5, final_rate=1.0)
     run, steps = RunDir.create(tmp_path / "run", TrainConfig()), 160
 
@@ -425,7 +423,7 @@ def test_a_resumed_run_from_frames_is_the_same(cache, tmp_path: Path) -> None:
 
 
 # Rewards by name.
-def test_the_reward_decides_which_settings_there_are() -> None:
+def test_reward_name_selects_the_settings() -> None:
     command = parse_train(["reach", "--clip.distill", "--clip.scene.frames", "100"])
     assert command.scoring == ClipConfig(distill=True, scene=SceneConfig(frames=100))
     assert type(parse_train(["push", "--reward", "task"]).scoring) is REWARDS["task"].settings
@@ -440,7 +438,7 @@ def test_the_reward_decides_which_settings_there_are() -> None:
     assert check_settings("clip", TrainConfig().scoring) == ClipConfig()
 
 
-def test_what_no_caption_says_is_refused_and_still_read(capsys) -> None:
+def test_goal_without_captions_is_refused_by_clip_but_parsed(capsys) -> None:
     from robo_rl.cli import main
 
     goal = read_goal(sims.make_task("push"), "push the red cube 5 cm to the left")
@@ -497,12 +495,12 @@ def test_what_no_caption_says_is_refused_and_still_read(capsys) -> None:
         ),
     ],
 )
-def test_a_plan_says_what_comes_first(task: str, sentence: str, steps: list[str]) -> None:
+def test_caption_plan_lists_preceding_steps(task: str, sentence: str, steps: list[str]) -> None:
     goal = read_goal(sims.make_task(task), sentence)
     assert [c.text for step in captions_of(goal, raw=False) for c in step] == steps
 
 
-def test_no_frame_shows_a_whole_sequence() -> None:
+def test_sequence_is_captioned_part_by_part() -> None:
     goal = read_goal(sims.make_task("reach"), "touch the red cube, then the blue ball")
     steps = captions_of(goal, raw=True)
     assert [c.text for step in steps for c in step] == [
@@ -527,12 +525,12 @@ def test_no_frame_shows_a_whole_sequence() -> None:
         ({"formula": "goal_baseline", "negatives": ("a",)}, "negatives applies to --clip.formula"),
     ],
 )
-def test_words_that_no_formula_looks_at_are_refused(given: dict[str, Any], said: str) -> None:
+def test_unused_clip_texts_are_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         ClipConfig(**given)
 
 
-def test_things_on_a_table_are_part_of_what_a_scene_is_called() -> None:
+def test_scene_label_includes_the_objects() -> None:
     two, three = (
         sims.make_task("tabletop", things=things)
         for things in ("red cube, blue ball", "red cube, blue ball, green can")
@@ -541,7 +539,7 @@ def test_things_on_a_table_are_part_of_what_a_scene_is_called() -> None:
     assert labelled_scene(sims.make_task("reach"), "front") == "reach so101 front"
 
 
-def test_a_goal_with_a_number_of_its_own_is_taught_where_a_frame_shows_it() -> None:
+def test_goal_with_a_number_gets_its_own_caption() -> None:
     task = sims.make_task("lift")
     plain = captions_of_task(task)
     assert len(set(plain.texts)) == len(plain.texts)
@@ -557,7 +555,7 @@ def test_a_goal_with_a_number_of_its_own_is_taught_where_a_frame_shows_it() -> N
             captions_of_task(task, (goal,))
 
 
-def test_order_says_its_sign_and_what_it_leaves_out() -> None:
+def test_distance_correlation_reports_sign_and_omissions() -> None:
     distance = np.array([0.3, 0.2, 0.1, 0.0, 0.0, 0.0])
     score = np.array([0.1, 0.2, 0.3, 0.5, 0.4, 0.6])
     assert distance_correlation(score, distance) == {
@@ -568,7 +566,7 @@ def test_order_says_its_sign_and_what_it_leaves_out() -> None:
     assert distance_correlation(score[3:], distance[3:])["spearman_with_nearness"] is None
 
 
-def test_what_is_wanted_in_turn_are_parts_of_a_plan() -> None:
+def test_sequence_parts_become_plan_parts() -> None:
     task = sims.make_task("push")
     pushed = "push the red cube next to the blue ball"
     for said, parts in ((pushed, [0, 0]), (f"{pushed}, then touch the green cylinder", [0, 0, 1])):
@@ -576,7 +574,7 @@ def test_what_is_wanted_in_turn_are_parts_of_a_plan() -> None:
         assert [step[0].part for step in steps] == parts
 
 
-def test_what_is_never_to_be_and_what_is_to_last_are_of_a_plan() -> None:
+def test_never_and_hold_are_part_of_the_plan() -> None:
     task = sims.make_task("reach")
     never = read_goal(task, "touch the red cube, then the green can, without touching the ball")
     plan = captions_of(never, raw=False)
@@ -606,7 +604,7 @@ def test_what_is_never_to_be_and_what_is_to_last_are_of_a_plan() -> None:
             captions_of(read_goal(task, text), raw=False)
 
 
-def test_what_is_hidden_is_not_in_the_drawer_and_is_paid_as_who_sees_least_of_it(cache) -> None:
+def test_occluded_object_is_scored_by_the_lowest_camera(cache) -> None:
     """A cube behind the arm, before a shut drawer: a policy put it there, for the front camera took
     it to be inside."""
     task = sims.make_task("drawer_then_place")
@@ -658,7 +656,7 @@ def test_what_is_hidden_is_not_in_the_drawer_and_is_paid_as_who_sees_least_of_it
     assert ClipConfig(camera="top") == ClipConfig(camera=("top",))
 
 
-def test_what_is_never_to_be_costs_while_it_is_seen() -> None:
+def test_forbidden_state_costs_reward_while_seen() -> None:
     """Drawn frames of an arm that goes to the ball, and of one that stays where it began."""
     task = sims.make_task("reach", goal="touch_blue_ball")
     goal = read_goal(task, "touch the red cube, then the green can, without touching the ball")

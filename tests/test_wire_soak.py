@@ -8,7 +8,7 @@ from wire_soak import PATIENT, SPEED, soak
 
 @pytest.mark.slow
 @pytest.mark.parametrize("robot", PATIENT)
-def test_a_minute_of_continuous_running(robot: str) -> None:
+def test_wire_soak_one_minute(robot: str) -> None:
     told = soak(robot, 60.0, patient=True)
     assert told["memory_growth_kB"] < 4096
     assert told["beyond_limits"] == 0 and told["relaxed"]

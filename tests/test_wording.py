@@ -64,14 +64,14 @@ def found_in(texts: Iterator[tuple[int, str]], path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_errors_and_help_use_the_terms_of_the_field(package: str) -> None:
+def test_errors_and_help_use_field_terms(package: str) -> None:
     found = []
     for path in sorted((ROOT / package).rglob("*.py")):
         found += found_in(error_texts(path), path) + found_in(help_texts(path), path)
     assert not found, "\n".join(found)
 
 
-def test_the_list_of_commands_uses_the_terms_of_the_field() -> None:
+def test_command_list_uses_field_terms() -> None:
     path = ROOT / "robo_rl/cli.py"
     strings = (
         (node.lineno, node.value)
@@ -81,7 +81,7 @@ def test_the_list_of_commands_uses_the_terms_of_the_field() -> None:
     assert not found_in(strings, path)
 
 
-def test_pages_use_the_terms_of_the_field() -> None:
+def test_pages_use_field_terms() -> None:
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
     pages += [p for p in (ROOT / "docs").rglob("*.md") if "results" not in p.parts]
     exempt = {"faults.md", "renames.md", "glossary.md"}  # two generated; one names the old words

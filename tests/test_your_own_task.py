@@ -77,7 +77,7 @@ def trained(option: str, capsys: pytest.CaptureFixture[str]) -> RunDir:
     return run
 
 
-def test_a_scene_is_trained_and_judged_again_without_its_files(
+def test_own_scene_run_evaluates_without_its_files(
     kitchen: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With no line of Python."""
@@ -88,7 +88,7 @@ def test_a_scene_is_trained_and_judged_again_without_its_files(
 
 
 @pytest.mark.slow
-def test_things_are_trained_judged_again_and_gone_on_with(
+def test_things_run_evaluates_and_resumes(
     kitchen: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From the run's folder alone."""
@@ -111,7 +111,7 @@ SAID = [line for line in block("text").splitlines() if line]
 
 
 @pytest.mark.parametrize("text", SAID)
-def test_five_sentences_about_the_kitchen(text: str, kitchen: Path) -> None:
+def test_five_sentences_about_the_kitchen_scene(text: str, kitchen: Path) -> None:
     """Read, read back, rewarded, judged; and captioned, part by part."""
     assert len(SAID) == 5
     judged, goal = judged_goal(sims.make_task("tabletop", scene="kitchen.xml", robot="ur5e"), text)
@@ -131,7 +131,7 @@ def test_five_sentences_about_the_kitchen(text: str, kitchen: Path) -> None:
     env.close()
 
 
-def test_its_expert_solves_it(roll) -> None:
+def test_plugin_task_expert_solves_it(roll) -> None:
     env = sims.make("roll", 32, seed=1)
     env.reset()
     rng = np.random.default_rng(0)
@@ -141,7 +141,7 @@ def test_its_expert_solves_it(roll) -> None:
     assert result.info["success"].mean() > 0.95 and (start > 0).mean() > 0.8
 
 
-def test_everything_else_knows_it(roll) -> None:
+def test_plugin_task_works_with_every_command(roll) -> None:
     check_env(gymnasium.make("robo/Roll-v0").unwrapped)
     wide, alone = sims.make("roll", 8, seed=3), sims.make("roll", 1, seed=3, rows=[5])
     assert (wide.reset()[5] == alone.reset()[0]).all()
@@ -149,7 +149,7 @@ def test_everything_else_knows_it(roll) -> None:
     assert wide.card["goals"] == {"middle": "the ball is in the middle"}
 
 
-def test_names_are_taken_once(roll) -> None:
+def test_duplicate_task_name_is_refused(roll) -> None:
     with pytest.raises(ValueError, match="task 'roll' is already registered"):
         sims.register(roll)
 
@@ -174,7 +174,7 @@ def robo_rl(folder: Path, *args: str, path: str = "") -> subprocess.CompletedPro
     )
 
 
-def test_the_command_line_imports_it(
+def test_import_option_registers_a_plugin_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "roll.py").write_text(page_code())
@@ -192,7 +192,7 @@ def test_the_command_line_imports_it(
         assert capsys.readouterr().err.startswith(f"robo-rl: {said}")
 
 
-def test_an_installed_package_announces_it(tmp_path: Path) -> None:
+def test_installed_package_registers_its_task(tmp_path: Path) -> None:
     """What pip leaves of such a package: the module beside its metadata."""
     (tmp_path / "my_roll.py").write_text(page_code())
     about = tmp_path / "my_tasks-1.0.dist-info"
