@@ -22,7 +22,7 @@ check: .venv/stamp .lerobot/stamp lint
 portable: .venv/stamp
 	$(BIN)/python tests/portable.py --workers $(WORKERS) --report docs/maintainers/portable.md
 
-# The site in site/, without a network; a warning (a dead link, a page that no menu has) fails it.
+# The site in site/, without a network, its reference from parsers and docstrings; a warning (a dead link, a page that no menu has) fails it.
 docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
