@@ -57,7 +57,11 @@ class TaskCard:
     area: tuple[float, ...] = ()  # m, x from, x to, y from, y to: where things lie on a table
 
     def entity(self, name: str) -> CardEntity:
-        """The entity called ``name``; ValueError lists those that exist."""
+        """Returns the entity of that name.
+
+        Raises:
+            ValueError: The card has no such entity.
+        """
         for entity in self.entities:
             if entity.name == name:
                 return entity
@@ -125,8 +129,12 @@ class EpisodePosition:
 
 
 def positions_from_start(live: Array, terminated: Array) -> EpisodePosition:
-    """The Place of columns (T, N) that begin with an episode's first step and are ``live`` up to
-    its last one, also where the simulation failed there."""
+    """Returns where transitions stand in episodes that are seen from their first step.
+
+    Args:
+        live: (T, N) bool, True up to an episode's last step, also where the simulation failed.
+        terminated: (T, N) bool.
+    """
     last = live & ~np.concatenate([live[1:], np.zeros_like(live[:1])])
     return EpisodePosition(np.indices(live.shape)[0], last, terminated & last)
 
@@ -148,7 +156,11 @@ class Segment:
     rows: Array | None = None  # (T, N, D) f32, ``RewardOutput.rows`` of these steps; nan: not known
 
     def placed(self, model: object) -> EpisodePosition:
-        """The place, which ``model`` cannot do without; ValueError where nobody said it."""
+        """Returns the position in the episode, which ``model`` needs.
+
+        Raises:
+            ValueError: The segment has none.
+        """
         if self.place is None:
             raise ValueError(
                 f"reward model {type(model).__name__} depends on a step's position in its episode, "

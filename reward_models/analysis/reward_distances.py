@@ -76,7 +76,7 @@ class StarcCanonicalizer:
         self._by = np.ones(count) if by is None else np.asarray(by, float)
 
     def forms(self, weight: Array | None = None) -> Array:
-        """(M, R); ``weight`` (E,) is how often each episode counts."""
+        """Returns the canonical forms (M, R), with each episode counted ``weight`` (E,) times."""
         weight = np.ones(len(self._moments)) if weight is None else weight
         width, weight = self._ahead.shape[1], weight * self._by
         moments = (weight @ self._moments).reshape(width, width)
@@ -95,7 +95,18 @@ def epic_form(reward: Array, here: Array, there: Array, gamma: float) -> Array:
 def canonical_distances(
     forms: Array, rewards: Array, to: Array, weight: Array | None = None, *, centred: bool = False
 ) -> Array:
-    """d (R, K) of canonical forms (M, R) of ``rewards`` (M, R) to those in columns ``to`` (K,)."""
+    """Returns the distances of rewards in canonical form.
+
+    Args:
+        forms: (M, R) canonical forms.
+        rewards: (M, R) the rewards themselves.
+        to: (K,) int, the columns that distances are measured to.
+        weight: (M,) how often each transition counts; 1 if missing.
+        centred: Whether to subtract each form's mean, as EPIC does.
+
+    Returns:
+        (R, K) distances in [0, 1].
+    """
     weight = np.ones(len(forms)) if weight is None else weight
     share = (weight / weight.sum())[:, None]
     if centred:
@@ -108,15 +119,24 @@ def canonical_distances(
 
 
 def starc_distances(rewards: Array, steps: Transitions, to: Array, gamma: float) -> Array:
-    """STARC's distances (R, K) of rewards (M, R) to those in columns ``to`` (K,)."""
+    """Returns STARC's distances (R, K) of rewards (M, R) to those in columns ``to`` (K,) int."""
     return canonical_distances(StarcCanonicalizer(rewards, steps, gamma).forms(), rewards, to)
 
 
 def bootstrap_episodes(
     figure: Callable[[Array], Array], count: int, *, draws: int = DRAWS, seed: int = 0
 ) -> tuple[Array, Array, Array]:
-    """(figure, low, high): ``figure(weight (count,))`` with each of ``count`` episodes once, and
-    95 % of what it is when as many are drawn with replacement."""
+    """Returns a figure with its bootstrap interval over episodes.
+
+    Args:
+        figure: Computes the figure from how often each episode counts, (count,).
+        count: The number of episodes.
+        draws: The number of bootstrap samples.
+        seed: Of the samples.
+
+    Returns:
+        (figure, low, high), a 95 % interval.
+    """
     rng = np.random.default_rng(seed)
     once = figure(np.ones(count))
     drawn = [

@@ -27,7 +27,11 @@ __all__ = [
 
 
 def read(text: str, card: TaskCard) -> Formula:
-    """The formula a sentence means on this card; ``Refusal`` where that is not certain."""
+    """Reads a sentence into a formula over the card's entities.
+
+    Raises:
+        Refusal: It is not certain what the sentence means.
+    """
     # Its phrases take a fifth of a second to lay out, which a policy at work never needs.
     grammar = importlib.import_module(f"{__name__}.grammar")
     return grammar.read(text, card)

@@ -58,19 +58,24 @@ class Automaton:
         self._at = {slot.name: i for i, slot in enumerate(self.slots)}
 
     def begin(self, rows: int) -> Array:
-        """The memory (rows, slots) before the first step."""
+        """Returns the memory (rows, slots) before the first step."""
         return np.zeros((rows, len(self.slots)))
 
     def update(self, memory: Array, holds: Holds, live: Array | None = None) -> None:
-        """Enters one step, the first being that after the reset, into ``memory`` (N, slots) of the
-        rows that are ``live`` (N,), all by default."""
+        """Enters one step into the memory, in place; the first is the state after the reset.
+
+        Args:
+            memory: (N, slots).
+            holds: Which atoms hold.
+            live: (N,) bool, the environments that made a step; all if missing.
+        """
         live = np.ones(len(memory), bool) if live is None else live
         done, failed = self._step(self.formula, (), memory, holds, live)
         memory[live, self._at[DONE]] = (done & ~failed)[live]
         memory[live, self._at[FAILED]] = failed[live]
 
     def column(self, memory: Array, name: str) -> Array:
-        """(N,) the number called ``name``."""
+        """Returns the slot of that name, (N,), of a memory (N, slots)."""
         return memory[:, self._at[name]]
 
     @property
@@ -86,14 +91,14 @@ class Automaton:
         return self.names[path]["part"], len(formula.parts)
 
     def parts_done(self, memory: Array) -> Array:
-        """(N,) how many parts are done of the outermost ``then``, whatever it stands in; 0 where
-        there is none. ``sequence`` is that of an ``and`` at most, which policies observe."""
+        """Returns how many parts of the outermost ``then`` are done, (N,); 0 without one. Unlike
+        ``sequence``, it finds a ``then`` inside any operator."""
         if self._whole is None:
             return np.zeros(len(memory))
         return self.column(memory, self.names[self._whole]["part"])
 
     def steps(self, formula: Joined) -> int:
-        """How many steps ``hold`` asks for and ``within`` allows."""
+        """Returns how many steps a ``hold`` asks for or a ``within`` allows."""
         count = formula.seconds / self.dt
         if formula.operator == "within":
             return math.floor(count + 1e-6)
@@ -198,7 +203,7 @@ def _is_then(formula: Formula) -> bool:
 
 
 def state_formula_holds(formula: Formula, holds: Holds) -> Array:
-    """(N,) bool: where a state formula holds."""
+    """Returns where a state formula holds, (N,) bool."""
     if isinstance(formula, Atom):
         return holds[formula]
     parts = [state_formula_holds(part, holds) for part in formula.parts]

@@ -22,8 +22,8 @@ class Plan:
 
 
 def paraphrases(atom: Atom, card: TaskCard) -> tuple[str, ...]:
-    """Six to ten statements that mean the atom, the canonical one first, naming its entities in
-    turn by each of their names."""
+    """Returns six to ten statements that mean the atom, the canonical one first, with each name of
+    its entities in turn."""
     subjects = _names(card.entity(atom.subject), card)
     objects = _names(card.entity(atom.object), card)
     return tuple(
@@ -33,7 +33,7 @@ def paraphrases(atom: Atom, card: TaskCard) -> tuple[str, ...]:
 
 
 def describe_vocabulary(card: TaskCard) -> str:
-    """One line that lists what can be said about the card's entities."""
+    """Returns one line that lists what can be said about the card's entities."""
     hands = [e for e in card.entities if role(e) == "gripper"]
     things = [_names(e, card)[0] for e in card.entities if role(e) == "object"]
     parts = []
@@ -61,19 +61,20 @@ def describe_vocabulary(card: TaskCard) -> str:
 
 
 def visible_in_frame(atom: Atom) -> bool:
-    """Whether one frame shows that it holds; not of a thing that is chosen as an episode begins."""
+    """Returns whether one frame shows that an atom holds; False for an entity that is chosen at the
+    start of an episode."""
     fixed = all(isinstance(term, str) for term in atom.terms)
     return fixed and PREDICATES[atom.predicate].seen in ("frame", "asked")
 
 
 def stages(formula: Formula, card: TaskCard) -> Plan:
-    """The plan of a formula.
+    """Returns the plan of a formula.
 
     A goal about a thing gives no signal before the arm is there, so touching comes first: the thing
-    that is to be moved, or the handle of a drawer; and what is to be lifted is grasped before. Of
+    that is to be moved, or the handle of a drawer. What is to be lifted is grasped before. Of
     several such goals at once, each is reached while the ones before it are kept, and the last step
-    asks for all, and for what must be open for that to be seen. What is to be held for a time in
-    the end is asked for at each step. What is never to be leads nowhere.
+    asks for all, and for what must be open for that to be seen. What must hold for a time in the
+    end is asked for at each step. What must never be adds no step.
     """
     wanted, shunned = _split_constraints(formula)
     *before, last = parts_of(wanted, "then")

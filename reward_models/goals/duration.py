@@ -8,7 +8,7 @@ from reward_models.goals.predicates import BODY, BY, GRIPPER, MARKS, PREDICATES,
 
 
 def episode_seconds(formula: Formula, card: TaskCard) -> float:
-    """s, as docs/reference/goal-language.md has it."""
+    """Returns the length s of an episode for a goal, as docs/reference/goal-language.md has it."""
     if isinstance(formula, Atom):
         return _time(formula, card)
     parts = [episode_seconds(part, card) for part in formula.parts]
@@ -36,8 +36,8 @@ def _time(atom: Atom, card: TaskCard) -> float:
 
 
 def achieved_by(atom: Atom, card: TaskCard) -> str:
-    """What brings an atom about: a key of BY. What is to lie on a mark is pushed there: that takes
-    no grasp, no lift and no letting go."""
+    """Returns what brings an atom about, a key of ``BY``. A thing is pushed onto a mark, which
+    needs no grasp."""
     by = _usually(atom, card)
     if by != "put":
         return by

@@ -127,7 +127,7 @@ class Atom:
 
     @classmethod
     def of(cls, predicate: str, *terms: Term, **numbers: float) -> Atom:
-        """``Atom.of("above", "gripper", "red_cube", height=0.05)``."""
+        """Makes an atom: ``Atom.of("above", "gripper", "red_cube", height=0.05)``."""
         return cls(predicate, terms, tuple(numbers.items()))
 
     @property
@@ -201,12 +201,13 @@ Formula = Atom | Joined
 
 
 def join(operator: str, *parts: Formula, **numbers: float) -> Joined:
-    """``join("then", a, b)``; ``join("hold", a, seconds=1)``."""
+    """Makes a joined formula: ``join("then", a, b)``, ``join("hold", a, seconds=1)``."""
     return Joined(operator, parts, tuple(numbers.items()))
 
 
 def formula_kind(formula: Formula) -> Kind:
-    """Whether it is a state, an event or a constraint (docs/reference/goal-language.md)."""
+    """Returns whether a formula is a state, an event or a constraint
+    (docs/reference/goal-language.md)."""
     if isinstance(formula, Atom):
         return "state"
     own = OPERATORS[formula.operator].kind
@@ -219,7 +220,7 @@ def formula_kind(formula: Formula) -> Kind:
 
 
 def atoms(formula: Formula) -> Iterator[Atom]:
-    """Every atom of the formula, from left to right."""
+    """Yields every atom of the formula, from left to right."""
     if isinstance(formula, Atom):
         yield formula
     else:
@@ -235,7 +236,7 @@ def parts_of(formula: Formula, operator: str) -> tuple[Formula, ...]:
 
 
 def sequence_path(formula: Formula) -> tuple[int, ...] | None:
-    """The way to the outermost ``then``, by the numbers of parts; None where there is none."""
+    """Returns the path to the outermost ``then`` as numbers of parts; None without one."""
     if isinstance(formula, Atom) or formula_kind(formula) != "event" or formula.operator == "or":
         return None
     if formula.operator == "then":
@@ -247,8 +248,8 @@ def sequence_path(formula: Formula) -> tuple[int, ...] | None:
 
 
 def canonical(formula: Formula) -> Formula:
-    """The formula in the one way to write it: equal where two differ only in the order of the parts
-    of ``and`` and ``or``, in what is nested, or in the last digits of a number."""
+    """Returns a formula in its one canonical spelling. Two that differ only in the order of the
+    parts of ``and`` and ``or``, in nesting, or in the last digits of a number are equal."""
     numbers = tuple((name, round(value, 9)) for name, value in formula.numbers)
     if isinstance(formula, Atom):
         return Atom(formula.predicate, formula.terms, numbers)
@@ -265,11 +266,18 @@ def canonical(formula: Formula) -> Formula:
 
 
 def fill(formula: Formula, card: TaskCard, part: bool = False) -> Formula:
-    """The formula as meant: held against the card, every number given; FormulaError otherwise.
+    """Checks a formula against a card and gives every number a value.
 
-    Numbers that were not said are the table's: one is meant more exactly where another was said,
-    and what is to be avoided has a tolerance of its own. Of a ``part`` of a formula nobody knows
-    what comes before it.
+    Missing numbers are those of the table of predicates: more exact where another number of the
+    atom is given, and with a tolerance of their own under ``never`` and ``not``.
+
+    Args:
+        formula: The formula.
+        card: The task's card.
+        part: Whether this is a part of a formula, so what comes before it is unknown.
+
+    Raises:
+        FormulaError: An atom does not fit the card, or a number must be given.
     """
     if not part:
         _check_order(formula, sequence_path(formula))
@@ -277,13 +285,21 @@ def fill(formula: Formula, card: TaskCard, part: bool = False) -> Formula:
 
 
 def check(formula: Formula, card: TaskCard) -> None:
-    """FormulaError unless every atom names entities of the card that its predicate takes."""
+    """Checks that every atom names entities of the card that its predicate takes.
+
+    Raises:
+        FormulaError: One does not.
+    """
     for atom in atoms(formula):
         _checked(atom, card)
 
 
 def parse(text: str) -> Formula:
-    """The formula that a text spells, as said; numbers may carry a unit."""
+    """Reads a formula written as text; numbers may have a unit.
+
+    Raises:
+        FormulaError: The text is not a formula.
+    """
     return _Parser(text).whole()
 
 
@@ -313,7 +329,11 @@ def to_data(formula: Formula) -> list[Any]:
 
 
 def from_data(data: Any) -> Formula:
-    """The formula of ``to_data``'s lists; FormulaError says where they are something else."""
+    """Reads a formula from the lists of ``to_data``.
+
+    Raises:
+        FormulaError: The lists are something else.
+    """
     return _from_data(data, "formula", [0], 0)
 
 

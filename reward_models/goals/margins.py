@@ -79,14 +79,15 @@ class FormulaMargins:
         return replace(self.task_card, signals=(*self.task_card.signals, *extra))
 
     def picked(self, atom: Atom, texts: Sequence[str]) -> str:
-        """That one of ``texts``, of each of ``resolve_choices(atom)``, which is meant in a row."""
+        """Returns text that picks, for each environment, the one of ``texts`` that its choices
+        mean; there is one for each of ``resolve_choices(atom)``."""
         choices = [t for t in atom.terms if isinstance(t, EntityChoice)]
         picks = [f"chosen_{self.choices.index(choice) + 1}[0]" for choice in choices]
         return _picked(list(texts), picks, [len(choice.among) for choice in choices])
 
     def way(self, atom: Atom) -> str:
-        """Text (3) m of where a thing is pushed: its atom's aim, or to the mark it is to lie on;
-        empty where an atom says neither."""
+        """Returns text (3) m of the way that a thing is to go: the atom's aim, or to the mark that
+        it is to lie on; "" where an atom has neither."""
         if self.aims[atom] or len(atom.terms) < 2:
             return self.aims[atom]
         ways, card = list(resolve_choices(atom)), self.task_card
@@ -122,7 +123,11 @@ class FormulaMargins:
 
 
 def formula_margins(formula: Formula, card: TaskCard) -> FormulaMargins:
-    """The text of every atom's conditions; NoMargin names what cannot be measured."""
+    """Returns the text of every atom's conditions.
+
+    Raises:
+        NoMargin: The card's signals do not measure an atom.
+    """
     formula = fill(formula, card, part=True)
     every = tuple(dict.fromkeys(atoms(formula)))
     choices = dict.fromkeys(t for a in every for t in a.terms if isinstance(t, EntityChoice))
@@ -165,8 +170,8 @@ class MarginEvaluator:
 
 
 def shortfall_text(conditions: tuple[str, ...], room: float = 0.0) -> str:
-    """Text of how far conditions are from holding together by ``room``, >= 0: the length of all
-    shortfalls."""
+    """Returns text of how far conditions are from holding together by ``room``, >= 0: the length of
+    all shortfalls."""
     short = [f"above({condition}, {room!r})" for condition in conditions]
     text = short[0]
     for one in short[1:]:
@@ -175,7 +180,7 @@ def shortfall_text(conditions: tuple[str, ...], room: float = 0.0) -> str:
 
 
 def least_margin_text(conditions: tuple[str, ...]) -> str:
-    """Text of the margin of conditions that hold together: the least of theirs."""
+    """Returns text of the margin of conditions that hold together: their least."""
     text = conditions[0]
     for one in conditions[1:]:
         text = f"minimum({text}, {one})"
@@ -197,7 +202,7 @@ def _program(texts: list[str], card: TaskCard) -> Program:
 
 
 def signal_arguments(texts: list[str], card: TaskCard) -> list[str]:
-    """The arguments of a program that computes ``texts``."""
+    """Returns the arguments of a program that computes ``texts``."""
     words = dict.fromkeys(w for text in texts for w in re.findall(r"[A-Za-z_]\w*", text))
     known = {s.name for s in card.signals} | {f"prev_{s.name}" for s in card.signals}
     return [word for word in words if word in known]
@@ -208,7 +213,7 @@ def _taken(found: Iterator[Array], count: int) -> Array:
 
 
 def resolve_choices(atom: Atom) -> Iterator[Atom]:
-    """The atom for every way in which its choices may fall."""
+    """Yields the atom for every way in which its choices may fall."""
     among = [(t,) if isinstance(t, str) else t.among for t in atom.terms]
     for names in itertools.product(*among):
         yield Atom(atom.predicate, names, atom.numbers)
@@ -312,7 +317,7 @@ class EntityQuantities:
         return str(self)
 
     def signal(self, *names: str) -> str:
-        """The first of ``names`` that is a signal."""
+        """Returns the first of ``names`` that is a signal of the card."""
         known = {s.name for s in self.card.signals}
         for name in names:
             if name in known:

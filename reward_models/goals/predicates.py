@@ -44,7 +44,13 @@ class Number:
     said: Literal["", "just", "least", "most", "tolerance"] = ""
 
     def meant(self, entities: Sequence[CardEntity], said: bool, avoided: bool) -> float | None:
-        """The number where it was not said; ``said``: another was."""
+        """Returns the value of the number where a sentence does not state it.
+
+        Args:
+            entities: The entities of the atom.
+            said: Whether another number of the atom is stated.
+            avoided: Whether the atom is under ``never`` or ``not``.
+        """
         if avoided and self.avoid is not None:
             return self.avoid
         if said and self.exact is not None:
@@ -109,12 +115,13 @@ BY = {
 
 
 def role(entity: CardEntity) -> str:
-    """``"gripper"``, ``"body"`` or ``"object"``: of which predicates it may be the subject."""
+    """Returns ``"gripper"``, ``"body"`` or ``"object"``: which predicates an entity may be the
+    subject of."""
     return entity.kind if entity.kind in (GRIPPER, BODY) else "object"
 
 
 def roles(entity: CardEntity) -> frozenset[str]:
-    """Everything that a predicate may ask of an entity: its role, its kind, what it affords."""
+    """Returns everything that a predicate may ask of an entity: its role, kind and affordances."""
     loose = role(entity) == "object" and entity.kind not in MARKS | FURNITURE
     return frozenset(
         {role(entity), entity.kind, *entity.affordances, *({"thing"} if loose else ())}

@@ -40,8 +40,16 @@ TRIES = 1_000
 
 
 def sample_formula(card: TaskCard, rng: np.random.Generator, by: Sequence[str]) -> Formula:
-    """A formula over a card that asks for something brought about by one of ``by`` (keys of
-    predicates' BY), in a form drawn with it. ValueError where the card has nothing of the kind."""
+    """Samples a goal.
+
+    Args:
+        card: The task's card.
+        rng: Chooses the goal and its form.
+        by: What brings the goal about, keys of ``BY``.
+
+    Raises:
+        ValueError: The card has no such goal.
+    """
     shape = str(rng.choice(SHAPES))
     for _ in range(TRIES):
         try:

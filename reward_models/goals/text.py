@@ -19,9 +19,9 @@ _WORDS = {
 
 
 def to_sentence(formula: Formula, card: TaskCard) -> str:
-    """One sentence: "first the gripper touches the red cube, then the gripper is above the green
-    cylinder (height 5 cm, tolerance 1.5 cm, over 2.5 cm) for 1 s". Numbers that are the usual ones
-    are left out."""
+    """Writes a formula as one sentence: "first the gripper touches the red cube, then the gripper
+    is above the green cylinder (height 5 cm, tolerance 1.5 cm, over 2.5 cm) for 1 s". Default
+    numbers are left out."""
     if isinstance(formula, Atom):
         return _atom(formula, card)
     parts = [to_sentence(part, card) for part in formula.parts]
@@ -65,7 +65,7 @@ def _join_parts(formula: Joined, parts: list[str]) -> str:
 
 
 def format_quantity(value: float, unit: str) -> str:
-    """A number as people write it: ``5 cm``, ``45 degrees``, ``80 %``."""
+    """Returns a number with its unit as people write it: ``5 cm``, ``45 degrees``, ``80 %``."""
     match unit:
         case "m" if abs(value) < 1:
             return f"{value * 100:.4g} cm"

@@ -101,5 +101,5 @@ def _rank(diagnostic: Diagnostic) -> tuple[bool, bool]:
 
 
 def errors(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Those that forbid the program."""
+    """Returns the findings that forbid the program."""
     return [d for d in diagnostics if d.severity == "error"]

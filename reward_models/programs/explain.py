@@ -37,7 +37,7 @@ _SAYS = {
 
 
 def explain(program: Program) -> str:
-    """One line per component, with the interval that it can take."""
+    """Returns one line per component, with the interval of its values."""
     lowered = program.lowered
     _, whole = _texts(lowered)
     lines = []

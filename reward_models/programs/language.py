@@ -133,9 +133,14 @@ class ProgramReader:
 
 
 def parse(text: Any, functions: frozenset[str]) -> ast.FunctionDef:
-    """The tree of a program that uses allow-listed nodes alone; ``Refused`` says what does not.
+    """Parses a program that uses only allow-listed syntax.
 
-    ``functions`` are the names that may be called, each until the author gives it to a value.
+    Args:
+        text: The program.
+        functions: The names that may be called, each until the author assigns to it.
+
+    Raises:
+        Refused: Something is not allowed; it has every finding.
     """
     tree = _tree(text)
     reader = ProgramReader(functions)
@@ -342,7 +347,8 @@ def _return(last: ast.stmt, reader: ProgramReader) -> None:
 
 
 def function_name(node: ast.expr) -> str | None:
-    """``exp`` of ``exp`` and ``np.exp``, ``norm`` of ``np.linalg.norm``; None for anything else."""
+    """Returns ``exp`` for ``exp`` and ``np.exp``, ``norm`` for ``np.linalg.norm``, None for
+    anything else."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -424,7 +430,7 @@ def _exponent(node: ast.expr, reader: ProgramReader) -> None:
 
 
 def constant_of(node: ast.expr) -> float | None:
-    """The number that a signed literal is; None for anything else."""
+    """Returns the number of a signed literal; None for anything else."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         inner = constant_of(node.operand)
         return None if inner is None else -inner if isinstance(node.op, ast.USub) else inner
@@ -434,7 +440,8 @@ def constant_of(node: ast.expr) -> float | None:
 
 
 def index_of(node: ast.expr) -> int | slice | None:
-    """A constant index or slice of a row's vector: ``2``, ``:2``, and those after ``:,``."""
+    """Returns a constant index or slice of a row's vector (``2``, ``:2``, also after ``:,``); None
+    for anything else."""
     if isinstance(node, ast.Tuple) and len(node.elts) == 2:
         first, node = node.elts
         whole = isinstance(first, ast.Slice) and not (first.lower or first.upper or first.step)
@@ -506,6 +513,6 @@ def _call(node: ast.Call, reader: ProgramReader) -> None:
 
 
 def did_you_mean(name: str, known: Any) -> str:
-    """``did you mean 'x'?`` for a name that is not known, or an empty string."""
+    """Returns ``did you mean 'x'?`` for an unknown name; "" without a similar one."""
     close = difflib.get_close_matches(name, list(known), 1, 0.6)
     return f"did you mean {close[0]!r}?" if close else ""

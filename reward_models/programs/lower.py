@@ -118,7 +118,11 @@ class _Stop(Exception):
 
 
 def lower(text: Any, card: TaskCard) -> Lowered:
-    """The program of ``text`` over the card's signals; ``Refused`` with every finding."""
+    """Checks a program and lowers it to a graph over the card's signals.
+
+    Raises:
+        Refused: The program is not accepted; it has every finding.
+    """
     function = parse(text, FUNCTIONS)
     return _Lowering(card).run(function)
 

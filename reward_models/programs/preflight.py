@@ -48,7 +48,7 @@ class Job:
 
 
 def check_job(job: Job, card: TaskCard) -> list[Diagnostic]:
-    """What is wrong with one job, found in this process."""
+    """Returns the findings of one job, checked in this process."""
     try:
         call, inputs = _trusted(job.text, card) if job.trusted else _restricted(job.text, card)
     except Refused as refused:
@@ -96,7 +96,7 @@ class _Found(Exception):
 
 
 def check(call: Call, inputs: Sequence[Input], card: TaskCard) -> list[Diagnostic]:
-    """Every finding of the first check that fails: the later ones would repeat it."""
+    """Returns the findings of the first check that fails; later checks would repeat them."""
     probes = Probes(inputs, card)
     checks = (_types, _finite, _steady, _rows, _memory, _varies, _cost)
     for one in checks:

@@ -188,7 +188,7 @@ class Program:
             o[:] = value
 
     def standalone(self) -> str:
-        """A Python file that needs numpy alone and computes the same."""
+        """Returns a Python file that needs only numpy and computes the same."""
         printed = _print(self.lowered, "np.")
         names = ", ".join(i.name for i in self.lowered.inputs)
         lines = [

@@ -47,7 +47,7 @@ def _unit(total: dict[str, float]) -> Unit:
 
 
 def product_unit(a: Unit, b: Unit, sign: float = 1.0) -> Unit:
-    """The unit of a product, or with ``sign`` -1 of a quotient."""
+    """Returns the unit of a product; of a quotient with ``sign`` -1."""
     if a is None or b is None:
         return None
     total = dict(a)
@@ -57,12 +57,12 @@ def product_unit(a: Unit, b: Unit, sign: float = 1.0) -> Unit:
 
 
 def power_unit(a: Unit, exponent: float) -> Unit:
-    """The unit of a power."""
+    """Returns the unit of a power."""
     return None if a is None else _unit({name: p * exponent for name, p in a})
 
 
 def compatible(a: Unit, b: Unit) -> bool:
-    """Whether two quantities may be added or compared."""
+    """Returns whether two quantities may be added or compared."""
     return a is None or b is None or without_angle(a) == without_angle(b)
 
 
@@ -72,12 +72,12 @@ def without_angle(a: Unit) -> Unit:
 
 
 def common_unit(a: Unit, b: Unit) -> Unit:
-    """The unit of a sum of quantities that are alike."""
+    """Returns the unit of a sum of compatible quantities."""
     return b if a is None or (not a and b) else a
 
 
 def spell_unit(unit: Unit) -> str:
-    """``"m/s"``; ``"a plain number"`` where there is none."""
+    """Returns a unit as text, such as ``"m/s"``; ``"a plain number"`` without one."""
     if unit is None:
         return "any"
     if not unit:

@@ -26,11 +26,16 @@ class Cache:
         self._asking: dict[str, threading.Lock] = {}
 
     def only_one(self, key: str) -> threading.Lock:
-        """Who holds it may ask; who waits for it finds the answer."""
+        """Returns the lock of a key: the thread that holds it may send the request, and the others
+        find its answer."""
         return self._asking.setdefault(key, threading.Lock())
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The entry, or None; ValueError names a file that is none."""
+        """Returns an entry; None without one.
+
+        Raises:
+            ValueError: The file is not an entry.
+        """
         path = self._path(key)
         try:
             entry = json.loads(path.read_bytes())
@@ -45,7 +50,7 @@ class Cache:
         return entry
 
     def put(self, key: str, entry: dict[str, Any]) -> None:
-        """Keeps an entry, which is on the disk when this returns."""
+        """Stores an entry, which is on the disk when this returns."""
         path = self._path(key)
         partial = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
         with partial.open("wb") as file:

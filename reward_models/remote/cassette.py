@@ -53,7 +53,7 @@ class CassetteError(ValueError):
 
 
 def key_of(model: str, messages: Sequence[Message], turn: int) -> str:
-    """The name of a request; ``turn`` tells equal requests of one run apart."""
+    """Returns the key of a request; ``turn`` separates equal requests of one run."""
     canonical = json.dumps([model, [dict(m) for m in messages], turn], sort_keys=True)
     return hashlib.sha256(canonical.encode()).hexdigest()
 

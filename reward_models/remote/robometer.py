@@ -56,14 +56,22 @@ class Robometer:
         return f"robometer:{self.model_info()['model_path']}"
 
     def health(self) -> dict[str, Any]:
-        """What the server says of itself; ModelError unless it is healthy."""
+        """Returns the server's report.
+
+        Raises:
+            ModelError: The server is not healthy.
+        """
         found = self._json("/health")
         if found.get("status") != "healthy":
             raise ModelError(f"{self.endpoint.model} is not healthy: {str(found)[:80]}")
         return found
 
     def model_info(self) -> dict[str, Any]:
-        """The model that it has: ``model_path`` and more."""
+        """Returns the server's model: ``model_path`` and more.
+
+        Raises:
+            ModelError: The answer has no ``model_path``.
+        """
         found = self._json("/model_info")
         if not isinstance(found.get("model_path"), str):
             raise self._odd("/model_info", "model_path, a text", found)

@@ -21,10 +21,18 @@ _NO_MORE = object()
 def ask_in_parallel(
     ask: Callable[[Q], A], questions: Iterable[Q], at_once: int
 ) -> Iterator[tuple[Q, A]]:
-    """(question, answer) as answers come, at most ``at_once`` under way.
+    """Asks several questions at once.
 
-    An error of one is raised after what the others under way came to; what had not begun is not
-    asked. Ctrl-C waits for none of them.
+    After an error, what is under way is still answered, what has not begun is dropped, and then the
+    error is raised. Ctrl-C waits for nothing.
+
+    Args:
+        ask: Returns the answer to a question, in a thread.
+        questions: The questions; they are made only as far ahead as threads need them.
+        at_once: The largest number under way.
+
+    Yields:
+        (question, answer), as answers come.
     """
     todo: queue.Queue[Any] = queue.Queue()
     done: queue.Queue[tuple[Q, Any, Exception | None]] = queue.Queue()

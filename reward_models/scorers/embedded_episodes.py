@@ -33,8 +33,13 @@ class EmbeddedEpisodes:
         return np.split(np.arange(len(self.episode)), np.flatnonzero(np.diff(self.episode)) + 1)
 
     def beside(self, rows: Array, holds: Array, by: Sequence[str]) -> EmbeddedEpisodes:
-        """These, and episodes of one frame each, with unit rows (n, D), of whose worth and actions
-        nothing is known."""
+        """Returns these episodes and further ones of a single frame, without worth or actions.
+
+        Args:
+            rows: (n, D) unit rows of the frames.
+            holds: (n,) bool, whether the goal is met.
+            by: Who rated each, n names.
+        """
         unknown = np.full((len(rows), self.actions.shape[1]), np.nan, np.float32)
         return EmbeddedEpisodes(
             np.concatenate([self.rows, rows]),
@@ -46,13 +51,20 @@ class EmbeddedEpisodes:
         )
 
     def met(self) -> Array:
-        """(E,) bool: whether an episode ends with its goal met."""
+        """Returns whether each episode ends with its goal met, (E,) bool."""
         return np.array([self.holds[span[-1]] for span in self.spans()])
 
 
 def split_episodes(episodes: EmbeddedEpisodes, seed: int) -> tuple[Array, Array, Array]:
-    """(E,) bool of the episodes to fit on, to choose by and to judge by; each third has its share
-    of those that end well and of the others, as far as there are any."""
+    """Splits episodes into parts with equal shares of successes, as far as there are any.
+
+    Args:
+        episodes: E episodes.
+        seed: Of the split.
+
+    Returns:
+        Three masks (E,) bool: the episodes to fit on, to choose weights by, and to judge by.
+    """
     rng = np.random.default_rng(seed)
     part, met = np.zeros(episodes.count, int), episodes.met()
     for kind in (met, ~met):
@@ -86,7 +98,15 @@ def require_successes_and_failures(episodes: EmbeddedEpisodes, *parts: Array) ->
 
 
 def frame_windows(span: Array, lags: tuple[int, ...]) -> Array:
-    """(n, len(lags)) frames so many steps before each of ``span`` (n,); none is before its first,
-    as in ``embedding_reward.histories``."""
+    """Returns the frames that lie some steps back.
+
+    Args:
+        span: (n,) int, the frames of an episode in order.
+        lags: Steps back.
+
+    Returns:
+        (n, len(lags)) int; before the first frame the first is repeated, as in
+        ``embedding_reward.frame_histories``.
+    """
     back = np.maximum(np.arange(len(span))[:, None] - np.array(lags), 0)
     return span[back]

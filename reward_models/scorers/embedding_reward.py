@@ -90,10 +90,15 @@ class EmbeddingReward(ABC):
 
 
 def frame_histories(valid: Array, context: int) -> Array:
-    """(n, context) indices into the ``n`` True entries of ``valid`` (T, N), in row-major order: of
-    each entry itself, the one before it in its column, and so on.
+    """Returns each frame with those before it.
 
-    A column that has no more of them repeats its first: training and scoring alike.
+    Args:
+        valid: (T, N) bool, with n True entries in row-major order.
+        context: The number of frames.
+
+    Returns:
+        (n, context) int indices into the n entries: the entry itself, the one before it in its
+        column, and so on. The first of a column is repeated, in training and in scoring alike.
     """
     index = np.cumsum(valid.ravel()).reshape(valid.shape) - 1
     count = np.cumsum(valid, axis=0) - 1  # of each entry within its column

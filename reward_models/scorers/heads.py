@@ -70,7 +70,7 @@ def sigmoid(x: Array) -> Array:
 def untrained_head(
     config: HeadConfig, dim: int, frames: int = 1, member: int = 0, outputs: int = 1
 ) -> Head:
-    """A head that has learned nothing, a function of the config's seed."""
+    """Returns a head with random weights, a function of the config's seed and ``member``."""
     torch.manual_seed(config.seed + member)
     return Head(dim, frames, config.hidden, outputs)
 
@@ -179,7 +179,8 @@ def _fit(
 
 
 def value_scale(values: Array) -> dict[str, float]:
-    """{"low", "high"} of values (n,): the 5 % and the 99.5 % quantile, rewards 0 and 1."""
+    """Returns {"low", "high"} of values (n,): the 5 % and the 99.5 % quantile, which are reward 0
+    and 1."""
     low, high = np.quantile(values, QUANTILES)
     return {"low": float(low), "high": float(high)}
 

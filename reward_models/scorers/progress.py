@@ -142,7 +142,7 @@ class FrameValues(Protocol):
     """What gives frames a worth."""
 
     def values(self, rows: Array) -> Array:
-        """Numbers (n,) of embeddings (n, k, D)."""
+        """Returns numbers (n,) of embeddings (n, k, D)."""
         ...
 
 

@@ -117,7 +117,16 @@ def evaluate_classifier(
 
 
 def consecutive_above(episodes: EmbeddedEpisodes, above: Array, consecutive: int) -> Array:
-    """(M,) bool: so many frames of an episode, this one the last, are all ``above`` (M,)."""
+    """Returns the frames that end a run of frames above a threshold.
+
+    Args:
+        episodes: The episodes of the frames.
+        above: (M,) bool.
+        consecutive: The length of the run.
+
+    Returns:
+        (M,) bool.
+    """
     seen = [frame_windows(span, tuple(range(consecutive))) for span in episodes.spans()]
     return above[np.concatenate(seen)].all(axis=1)  # pyright: ignore[reportReturnType]  # numpy: a scalar too
 

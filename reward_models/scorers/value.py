@@ -58,15 +58,15 @@ class Likeness(nn.Module):
         self.register_buffer("text", torch.from_numpy(text))
 
     def seen(self, rows: torch.Tensor) -> torch.Tensor:
-        """Unit rows (n, D) of frames (n, D)."""
+        """Returns unit rows (n, D) of frames (n, D)."""
         return F.normalize(rows + self.frames(rows[:, None]), dim=1)
 
     def said(self) -> torch.Tensor:
-        """Unit rows (1 + K, D) of the sentences."""
+        """Returns unit rows (1 + K, D) of the sentences."""
         return F.normalize(self.text + self.texts(self.text[:, None]), dim=1)
 
     def values(self, rows: Array) -> Array:
-        """V (n,) f32 of frames (n, k, D), of which the first counts."""
+        """Returns V (n,) float32 of frames (n, k, D), of which the first counts."""
         self.eval()
         with torch.inference_mode():
             parts = torch.from_numpy(np.ascontiguousarray(rows[:, 0], np.float32)).split(8192)

@@ -291,7 +291,8 @@ class ClipScore:
         return np.exp(logits[:, 0]) / np.exp(logits).sum(axis=1)
 
     def probability(self, caption: Caption, rows: Array, phi: Array) -> Array:
-        """How surely a caption holds (n,) of unit rows (n, D); where that is not known, by phi."""
+        """Returns the probability (n,) that a caption holds in unit rows (n, D); without a bias,
+        one by phi (n,)."""
         if self.bias is None:
             return np.exp(GATE * np.minimum(phi - 1.0, 0.0))
         logit = self.scale * (rows @ self._heads[caption.text][0]) + self.bias
@@ -371,10 +372,16 @@ def _mean(rows: Array) -> Array:
 
 
 def progress(share: Array) -> Array:
-    """phi of a score's place between poor (0) and best (1): itself, 0 below, 1 + ln(share) above.
+    """Returns phi of scores.
 
-    It never stops rising, so no policy is told that better is no better; and one that finds what
-    scores beyond all that was seen gains little by it.
+    Above the best known score phi keeps rising, so that better is always better, but slowly, so
+    that a policy gains little by frames that score beyond all known ones.
+
+    Args:
+        share: (n,) the place of a score between poor (0) and best (1).
+
+    Returns:
+        (n,) the share, 0 below 0 and 1 + ln(share) above 1.
     """
     return np.where(share > 1.0, 1.0 + np.log(np.maximum(share, 1.0)), np.maximum(share, 0.0))
 
@@ -394,12 +401,18 @@ def goal_baseline(rows: Array, goal: Array, baseline: Array, alpha: float) -> Ar
 
 
 def compose(phi: Sequence[Sequence[Array]], held: Sequence[Sequence[Array]]) -> Array:
-    """The reward (n,) of a plan from its captions' phi (n,) and how surely each is ``held`` (n,) in
-    [0, 1], step by step.
+    """Returns the reward of a plan.
 
-    One step: the least of its phi. Several: each is worth half a point, the last one and a half;
-    half of that for coming near, half for being there. A step counts as far as those before are
-    done: they hold, or a later one does.
+    One step is worth the least phi of its captions. Of several, each is worth half a point and the
+    last one and a half: half of that for coming near, half for being there. A step counts as far as
+    those before it are done, which means that they hold or that a later one does.
+
+    Args:
+        phi: For each step, the phi (n,) of each caption.
+        held: For each step, the probability (n,) that each caption holds.
+
+    Returns:
+        (n,) rewards.
     """
     near = [np.minimum.reduce(list(step)) for step in phi]
     if len(near) == 1:
@@ -417,19 +430,26 @@ def compose(phi: Sequence[Sequence[Array]], held: Sequence[Sequence[Array]]) -> 
 
 
 def plan_maximum(steps: int) -> float:
-    """What a plan of so many steps is worth once all of it is met: what ``compose`` gives then, but
-    for a phi above 1."""
+    """Returns the reward of a plan of so many steps once all of it is met, without a phi above
+    1."""
     return 1.0 if steps == 1 else 0.5 * (steps - 1) + 1.5
 
 
 def reward_in_sequence(
     worth: Array, there: Array, most: Array, before: Array
 ) -> tuple[Array, Array]:
-    """(reward (T, N) f32, parts done (T, N) int) of parts that are wanted one after the other.
+    """Returns the reward of parts that are wanted one after the other.
 
-    ``worth`` (P, T, N) of each part's plan, ``there`` (P, T, N) bool where its end is seen to hold,
-    ``most`` (P,) what it is worth then, ``before`` (N,) int parts done before the first step. A
-    part is done from the step after the one in which its end was seen; the last one never is.
+    A part is done from the step after the one in which its end was seen; the last one never is.
+
+    Args:
+        worth: (P, T, N) reward of each part's plan.
+        there: (P, T, N) bool, where the end of a part is seen to hold.
+        most: (P,) what a part is worth once done.
+        before: (N,) int, parts done before the first step.
+
+    Returns:
+        (reward (T, N) float32, parts done (T, N) int).
     """
     parts, steps, rows = worth.shape
     paid = np.concatenate([[0.0], np.cumsum(most)[:-1]])

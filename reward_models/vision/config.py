@@ -10,7 +10,16 @@ ANY_THINGS = "any"  # of which a model is, in place of those on one table
 
 
 def at_least(config: Any, least: int, *names: str) -> None:
-    """ValueError where one of the settings ``names`` is below that, or no number."""
+    """Checks settings of a config.
+
+    Args:
+        config: The config.
+        least: The smallest allowed value.
+        names: The settings.
+
+    Raises:
+        ValueError: A setting is smaller, or no number.
+    """
     for name in names:
         if not getattr(config, name) >= least:
             raise ValueError(f"{name} must be at least {least}, got {getattr(config, name)}")

@@ -230,7 +230,14 @@ class Surrogate:
 
     @classmethod
     def load(cls, path: Path, config: DistillConfig | None = None) -> tuple[Surrogate, dict]:
-        """(surrogate, card) stored at ``path``; ValueError if the file is not one."""
+        """Reads a distilled encoder.
+
+        Returns:
+            (surrogate, card).
+
+        Raises:
+            ValueError: The file does not hold one.
+        """
         config = config or DistillConfig()
         try:
             with safe_open(path, "pt") as file:
@@ -252,6 +259,7 @@ class Surrogate:
 
 
 def offset_features(offset: Array) -> list[Array]:
-    """What networks are told of an offset (n, 3) m: itself, its length, direction and nearness."""
+    """Returns the features of offsets (n, 3) m: themselves, length (n, 1), direction (n, 3) and
+    nearness (n, 1)."""
     length = np.linalg.norm(offset, axis=1, keepdims=True)
     return [offset, length, offset / (length + 0.02), *(np.exp(-length / near) for near in NEAR)]

@@ -181,8 +181,11 @@ class OpenClip(TorchEncoder):
 
 
 def check_open_clip(name: str, pretrained: str) -> None:
-    """ValueError where open_clip has no model ``name`` or no weights ``pretrained`` for it, and
-    there is no such file."""
+    """Checks the name of a model of open_clip and of its weights.
+
+    Raises:
+        ValueError: open_clip has no such model or weights, and there is no such file.
+    """
     import open_clip
 
     if name not in open_clip.list_models():
@@ -202,8 +205,13 @@ def check_open_clip(name: str, pretrained: str) -> None:
 def make_encoder(
     spec: str = "embedded", device: str = "cpu", dtype: NumberFormat = "float32"
 ) -> TorchEncoder:
-    """``embedded``, ``embedded:PATH``, or ``MODEL[:PRETRAINED]`` of open_clip, whose images are
-    computed in the number format ``dtype``."""
+    """Makes an encoder.
+
+    Args:
+        spec: ``embedded``, ``embedded:PATH``, or ``MODEL[:PRETRAINED]`` of open_clip.
+        device: Where it computes.
+        dtype: The number format of images.
+    """
     name, _, weights = spec.partition(":")
     kind = {"float32": torch.float32, "bfloat16": torch.bfloat16}[dtype]
     if name == "embedded":

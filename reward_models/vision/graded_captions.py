@@ -40,20 +40,31 @@ class GradedCaptions:
     def truth(
         self, signals: Mapping[str, Array], hidden: Mapping[str, Array] | None = None
     ) -> Array:
-        """(M, captions) in [0, 1] of states {name: (M, k)}, whatever is ``hidden``, for an
-        expression says itself what it is about; nan counts as false."""
+        """Returns how true each caption is.
+
+        Args:
+            signals: {name: (M, k)} signals of the states.
+            hidden: Ignored: an expression itself says what it is about.
+
+        Returns:
+            (M, captions) in [0, 1]; NaN counts as false.
+        """
         columns = [c for program in self.programs for c in program(signals).values()]
         graded = np.nan_to_num(np.stack(columns, axis=1).astype(np.float32), nan=0.0)
         return np.clip(graded, 0.0, 1.0)
 
 
 def caption_words(text: str) -> list[str]:
-    """The words of a caption, in lower case."""
+    """Returns the words of a caption, in lower case."""
     return _WORD.findall(text.lower())
 
 
 def read_captions(path: Path, card: TaskCard) -> GradedCaptions:
-    """The captions in the file; ValueError names the file, the caption and what is wrong."""
+    """Reads the captions of a file.
+
+    Raises:
+        ValueError: The message names the file, the caption and what is wrong.
+    """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8")).get("captions")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -76,9 +87,17 @@ def read_captions(path: Path, card: TaskCard) -> GradedCaptions:
 
 
 def expressions(bodies: Sequence[str], card: TaskCard, step: bool = False) -> Program:
-    """The program of which each expression over the card's signals is a component, in this order;
-    of a ``step`` also over the signals before it (``prev_NAME``) and its ``action``. ValueError
-    says what is wrong, and which signals there are."""
+    """Returns a program with each expression as a component, in order.
+
+    Args:
+        bodies: Expressions over the card's signals.
+        card: The task's card.
+        step: Whether they may also read the signals before a step (``prev_NAME``) and its
+            ``action``.
+
+    Raises:
+        ValueError: An expression is wrong; the message lists the signals.
+    """
     named = re.findall(r"[A-Za-z_]\w*", " ".join(bodies))
     known = [s.name for s in card.signals]
     if step:

@@ -110,7 +110,7 @@ class KeypointTower(nn.Module):
 
 
 def patches(x: torch.Tensor) -> torch.Tensor:
-    """(B, 3, H, W) as (B, 48, H / 4, W / 4), one channel for each value of a square.
+    """Returns pictures (B, 3, H, W) as (B, 48, H / 4, W / 4), a channel for each value of a square.
 
     By views of the channels-last order that frames come in: pixel_unshuffle copies twice.
     """
@@ -121,5 +121,5 @@ def patches(x: torch.Tensor) -> torch.Tensor:
 
 
 def upsample_twice(x: torch.Tensor) -> torch.Tensor:
-    """(B, C, H, W) at twice the size."""
+    """Returns features (B, C, H, W) at twice the size, (B, C, 2 H, 2 W)."""
     return F.interpolate(x, scale_factor=2.0)

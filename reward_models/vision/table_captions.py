@@ -45,20 +45,30 @@ class TableCaptions:
     softness: tuple[Array, ...] = ()
 
     def margins(self, signals: Mapping[str, Array]) -> Iterator[Array]:
-        """Of each caption (M, conditions) m of states {name: (M, k)}: >= 0 where one holds."""
+        """Yields each caption's margins (M, conditions) m of states {name: (M, k)}, at least 0
+        where a condition holds."""
         for of in self.measures:
             (margins,) = of(signals, {})[0].values()
             yield np.nan_to_num(margins, nan=-1e3)
 
     def missing(self, signals: Mapping[str, Array]) -> Array:
-        """(M, captions) m, >= 0, of states {name: (M, k)}: 0 where it holds."""
+        """Returns how far each caption is from holding, (M, captions) m, of states {name: (M,
+        k)}."""
         return np.stack([_off(margins) for margins in self.margins(signals)], axis=1)
 
     def truth(
         self, signals: Mapping[str, Array], hidden: Mapping[str, Array] | None = None
     ) -> Array:
-        """(M, captions) in (0, 1) of states {name: (M, k)}: false of what is ``hidden`` {pose
-        signal: (M,) bool}, which a frame does not show."""
+        """Returns how true each caption is.
+
+        Args:
+            signals: {name: (M, k)} signals of the states.
+            hidden: {pose signal: (M,) bool} what a frame does not show; captions about it are
+                false.
+
+        Returns:
+            (M, captions) in (0, 1).
+        """
         softness = self.softness or (SOFTNESS,) * len(self.measures)
         off = np.stack(
             [
@@ -73,7 +83,8 @@ class TableCaptions:
         return np.clip(grade, *ENDS).astype(np.float32)
 
     def unseen(self, hidden: Mapping[str, Array]) -> Array:
-        """(M, captions) bool: which speak of something ``hidden`` {pose signal: (M,) bool}."""
+        """Returns which captions are about something hidden, (M, captions) bool, of ``hidden``
+        {pose signal: (M,) bool}."""
         rows = len(next(iter(hidden.values())))
         out = np.zeros((rows, len(self.atoms)), bool)
         for column, atom in enumerate(self.atoms):
@@ -101,7 +112,8 @@ class TableCaptions:
         return replace(self, softness=tuple(map(soft, self.margins(signals))))
 
     def some(self, rng: np.random.Generator, pairs: int) -> TableCaptions:
-        """Those of one thing and the gripper, and of those of several things so many, drawn."""
+        """Returns the captions about one thing and the gripper, and a random choice of ``pairs`` of
+        those about several things."""
         loose = {e.name for e in self.card.entities if role(e) != GRIPPER}
         of = [len(loose.intersection(map(str, atom.terms))) for atom in self.atoms]
         several = [column for column, things in enumerate(of) if things > 1]
@@ -112,8 +124,8 @@ class TableCaptions:
         return replace(self, **{n: tuple(p[k] for k in kept) if p else p for n, p in parts.items()})
 
     def repainted(self, colours: Mapping[str, str]) -> TableCaptions:
-        """The same of a scene whose entities have other ``colours``, {entity: colour}: their names
-        say so."""
+        """Returns the captions of a scene in which entities have other ``colours``, {entity:
+        colour}, and so other names."""
         called = {e.name: _called(e, colours.get(e.name, "")) for e in self.card.entities}
         names = {old: new.name for old, new in called.items()}
         moved = tuple(replace(a, terms=tuple(names[str(t)] for t in a.terms)) for a in self.atoms)
@@ -124,8 +136,15 @@ class TableCaptions:
 
 
 def table_captions(card: TaskCard, formulas: Iterable[Formula] = ()) -> TableCaptions:
-    """The captions of a card, and of what ``formulas`` ask for that a frame shows; ValueError where
-    the card has nothing to say."""
+    """Returns the captions of a card.
+
+    Args:
+        card: The task's card.
+        formulas: Goals whose atoms are added where a frame shows them.
+
+    Raises:
+        ValueError: No caption can be made of the card.
+    """
     asked = [
         atom
         for formula in formulas

@@ -92,7 +92,7 @@ class TrainingScene:
 
 
 def describe_scenes(homes: Sequence[TrainingScene]) -> str:
-    """``reach, lift with the so101, ur5e, cameras front, top``."""
+    """Returns scenes as text: ``reach, lift with the so101, ur5e, cameras front, top``."""
     groups: dict[tuple[str, ...], list[str]] = {}  # tasks by the arms and cameras of each
     for task in dict.fromkeys(home.place for home in homes):
         own = [home for home in homes if home.place == task]
@@ -165,18 +165,25 @@ class TinyClip(torch.nn.Module):
         return self.clip.logit_bias
 
     def images(self, frames: torch.Tensor, tower: torch.nn.Module | None = None) -> torch.Tensor:
-        """Embeddings (k, D), not normalised, of frames (k, H, W, 3) uint8, by ``fold_batch_norm``
-        or its own image ``tower``."""
+        """Returns the embeddings of frames, not normalised.
+
+        Args:
+            frames: (k, H, W, 3) uint8.
+            tower: The image tower of ``fold_batch_norm``; the model's own if missing.
+
+        Returns:
+            (k, D).
+        """
         x = frames.permute(0, 3, 1, 2).float().div_(255.0).sub_(MEAN).div_(STD)
         return (tower or self.clip.visual)(x.contiguous(memory_format=torch.channels_last))
 
     def texts(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Unit embeddings (n, D) of tokens (n, context)."""
+        """Returns unit embeddings (n, D) of tokens (n, context)."""
         return self.clip.encode_text(tokens, normalize=True)
 
 
 def fold_batch_norm(tower: torch.nn.Module) -> torch.nn.Module:
-    """A copy of an image tower in which each batch norm is part of the convolution before it.
+    """Returns a copy of an image tower in which each batch norm is part of its convolution.
 
     It computes the same for less: a norm reads and writes every channel of every pixel.
     """
@@ -224,7 +231,7 @@ def tokenize(texts: Sequence[str], context: int, vocabulary: tuple[str, ...]) ->
 
 
 def content_hash(model: torch.nn.Module) -> str:
-    """12 hex digits of a model's parameters and buffers, wherever its file lies."""
+    """Returns 12 hex digits of a model's parameters and buffers, wherever its file is."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
@@ -260,7 +267,11 @@ def save(model: TinyClip, path: Path, card: dict[str, Any]) -> None:
 
 
 def load(path: Path = DEFAULT) -> TinyClip:
-    """The model stored at ``path``, in eval mode; ValueError says what does not fit."""
+    """Reads a model, in eval mode.
+
+    Raises:
+        ValueError: The file is missing or does not fit.
+    """
     retrain = "train it with: robo-rl reward train --task TASK --out FILE"
     if not path.exists():
         raise ValueError(f"embedded CLIP {path} does not exist; {retrain}")
@@ -282,7 +293,7 @@ def load(path: Path = DEFAULT) -> TinyClip:
 
 
 def training_scenes_in(path: Path) -> tuple[TrainingScene, ...]:
-    """The scenes that the model stored at ``path`` was trained on; its weights are not read."""
+    """Returns the scenes that a stored model was trained on, without reading its weights."""
     with safe_open(path, "pt") as file:
         return _training_scenes(file.metadata())
 

@@ -54,8 +54,15 @@ class CaptionGrader(Protocol):
     def truth(
         self, signals: Mapping[str, Array], hidden: Mapping[str, Array] | None = None
     ) -> Array:
-        """(M, captions) in [0, 1] of states {name: (M, ...)}, in whose frames some things are
-        ``hidden`` {pose signal: (M,) bool}."""
+        """Returns how true each caption is.
+
+        Args:
+            signals: {name: (M, ...)} signals of the states.
+            hidden: {pose signal: (M,) bool} what is not visible in their frames.
+
+        Returns:
+            (M, captions) in [0, 1].
+        """
         ...
 
 
@@ -123,10 +130,13 @@ class CaptionTargets:
 
 
 def caption_targets(seen: Sequence[GradedStates]) -> CaptionTargets:
-    """The lessons of frames whose states are ``seen``, one part after the other.
+    """Returns what frames are trained on.
 
-    A caption about something that is not in a frame is false there; such captions weigh little, for
-    they are the majority.
+    A caption about something that is not in a frame is false there. Such captions are the majority,
+    so they weigh little.
+
+    Args:
+        seen: The states of the frames, one part after the other.
     """
     texts = tuple(dict.fromkeys(text for part in seen for text in part.texts))
     column = {text: i for i, text in enumerate(texts)}
@@ -155,8 +165,13 @@ def caption_targets(seen: Sequence[GradedStates]) -> CaptionTargets:
 
 
 def untrained_clip(lessons: CaptionTargets, size: int, **towers: Any) -> TinyClip:
-    """A model of random weights that has the words of ``lessons``, for frames of ``size`` px.
-    ``towers`` are sizes of TinyClipConfig."""
+    """Returns a model of random weights.
+
+    Args:
+        lessons: The captions, whose words the model has.
+        size: Of the frames, px.
+        towers: Sizes of ``TinyClipConfig``.
+    """
     longest = max(len(caption_words(text)) for text in lessons.captions)
     sizes = TinyClipConfig(size=size, words=lessons.words, context=longest + 1, **towers)
     return TinyClip(sizes, taught=TrainedCaptions(lessons.captions))
@@ -170,13 +185,20 @@ def fit(
     kept: Path | None = None,
     start: TinyClip | None = None,
 ) -> TinyClip:
-    """A TinyClip trained on ``frames`` (M, H, W, 3) uint8; ``progress(share done, losses)``.
+    """Trains a TinyClip.
 
-    It has the weights, sizes and words of ``start`` to begin with; ValueError where the lessons
-    have words that it does not know.
+    Args:
+        frames: (M, H, W, 3) uint8.
+        lessons: The captions, and how true they are of each frame.
+        config: Sizes of the training.
+        progress: Called with the share done and the losses.
+        start: A model whose weights, sizes and words the training begins with.
+        kept: A file that the training is saved to once a minute and resumed from, to the same
+            weights as without a break.
 
-    What is under way is left in the file ``kept`` once a minute, and gone on with from there, to
-    the same weights as without a break; ValueError where that file is of another training.
+    Raises:
+        ValueError: The lessons have words that ``start`` does not know, or ``kept`` is of another
+            training.
     """
     fitting = _Fitting(frames, lessons, config, start)
     before = fitting.load(kept) if kept is not None and kept.exists() else 0.0

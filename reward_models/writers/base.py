@@ -34,5 +34,5 @@ class Evidence:
 
 
 def fingerprint(text: str) -> str:
-    """The name of a program's text: its sha256."""
+    """Returns the name of a program's text, its sha256."""
     return hashlib.sha256(text.encode()).hexdigest()

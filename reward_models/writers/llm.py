@@ -27,7 +27,7 @@ MAX_TOKENS = 1500
 
 
 def system_prompt() -> str:
-    """What the language is, generated from its tables."""
+    """Returns the description of the reward language, generated from its tables."""
     plain = sorted(FUNCTIONS - ALIASES.keys() - PRIMITIVES.keys())
     primitives = [f"- {p.signature()}: {p.says.format(*p.parameters)}" for p in PRIMITIVES.values()]
     text = (_PROMPTS / "language.txt").read_text(encoding="utf-8")
@@ -38,7 +38,7 @@ def system_prompt() -> str:
 
 
 def task_prompt(card: TaskCard, goal: str) -> str:
-    """The card in words, and the sentence."""
+    """Returns the card in words, and the sentence."""
     signals = [
         f"- {s.name}, {' x '.join(map(str, s.shape)) or 'one'}, {s.unit}, "
         f"{s.range[0]:g} to {s.range[1]:g}, {s.doc}"
@@ -59,7 +59,7 @@ def task_prompt(card: TaskCard, goal: str) -> str:
 
 
 def program_in(answer: str) -> str:
-    """The program of an answer: its last fenced block, or from its first ``def`` on."""
+    """Returns the program of an answer: its last fenced block, or all from the first ``def`` on."""
     blocks = _BLOCK.findall(answer)
     if blocks:
         return blocks[-1].strip() + "\n"
@@ -68,7 +68,7 @@ def program_in(answer: str) -> str:
 
 
 def findings(found: Sequence[Diagnostic]) -> str:
-    """Diagnostics as a model reads them."""
+    """Returns diagnostics as lines for a model."""
     return "\n".join(f"- {d}" for d in found)
 
 
@@ -86,7 +86,8 @@ class LLMWriter:
     def propose(
         self, card: TaskCard, goal: str, count: int, evidence: Sequence[Evidence] = ()
     ) -> list[Draft]:
-        """``count`` drafts, repaired as far as the model could; some may still be refused."""
+        """Returns ``count`` drafts, repaired as far as the model could; some may still be
+        refused."""
         drafts = []
         for index in range(count):
             ask = task_prompt(card, goal) + "\n" + self.method(card, goal, index, evidence)
@@ -104,7 +105,7 @@ class LLMWriter:
     def repair(
         self, card: TaskCard, goal: str, draft: Draft, found: Sequence[Diagnostic]
     ) -> Draft | None:
-        """Another answer after findings."""
+        """Returns another draft after findings."""
         ask = (
             f"{task_prompt(card, goal)}\nThis program was refused:\n```python\n{draft.text}```\n"
             f"Findings:\n{findings(found)}\nWrite it again without them."
@@ -121,7 +122,7 @@ class LLMWriter:
         return Draft(program_in(reply.text), self.name, notes.strip(), parents)
 
     def findings(self, text: str, card: TaskCard) -> Sequence[Diagnostic]:
-        """What is wrong with a program: the language's checks, then the writer's own."""
+        """Returns what is wrong with a program: the language's checks, or else the writer's own."""
         try:
             load(text, card)
         except Refused as refused:

@@ -18,7 +18,8 @@ Method = Callable[[TaskCard, str, int, Sequence[Evidence]], str]
 
 
 def text2reward(examples: Mapping[str, str] | None = None, shots: int = 2) -> Method:
-    """Zero-shot without ``examples`` {goal: program}; else with the ``shots`` likest goals'."""
+    """Returns a method that asks without examples, or with the ``shots`` of ``examples`` {goal:
+    program} whose goals are most similar."""
 
     def ask(card: TaskCard, goal: str, index: int, evidence: Sequence[Evidence]) -> str:
         others = {g: p for g, p in (examples or {}).items() if g != goal}
@@ -36,7 +37,8 @@ def text2reward(examples: Mapping[str, str] | None = None, shots: int = 2) -> Me
 
 
 def eureka(card: TaskCard, goal: str, index: int, evidence: Sequence[Evidence]) -> str:
-    """A fresh program first; then one that improves on the best, from its component statistics."""
+    """Asks for a new program first, and then for an improvement of the best one from its component
+    statistics."""
     if not evidence:
         return f"Write the reward program for the goal. This is attempt {index + 1}: be different."
     return "\n".join(
@@ -59,7 +61,7 @@ def card(card_: TaskCard, goal: str, index: int, evidence: Sequence[Evidence]) -
 
 
 def reflection(evidence: Evidence) -> str:
-    """Each component's course along training."""
+    """Returns each component's means along training, as lines for a model."""
     lines = ["Means along training:"]
     for name, curve in evidence.curves.items():
         values = ", ".join(f"{v:.2f}" for v in curve)

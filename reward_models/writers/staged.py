@@ -42,7 +42,7 @@ class _Part:
 def write_staged(
     measured: FormulaMargins, automaton: Automaton, numbers: TemplateNumbers | None = None
 ) -> str:
-    """The program of a formula over ``measured.card`` and the automaton's slots."""
+    """Returns the program of a formula, over ``measured.card`` and the automaton's slots."""
     return _Writer(measured, automaton, numbers or TemplateNumbers()).program()
 
 

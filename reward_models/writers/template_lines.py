@@ -28,7 +28,7 @@ class ProgramLines:
     count: int = 0
 
     def let(self, stem: str, expression: str) -> str:
-        """A new name for an expression."""
+        """Assigns an expression to a new name, and returns the name."""
         self.count += 1
         name = f"{stem}_{self.count}"
         self.lines.append(f"    {name} = {expression}")
@@ -44,22 +44,22 @@ class ProgramLines:
         return entity.pose_signal
 
     def reading(self, text: str, card: TaskCard) -> str:
-        """``text``, whose signals become the program's."""
+        """Returns ``text``, and makes its signals arguments of the program."""
         self.signals |= dict.fromkeys(signal_arguments([text], card))
         return text
 
     def before(self, entity: CardEntity) -> str:
-        """Where an entity was before the action."""
+        """Returns the position of an entity before the action."""
         self.signals[name := f"prev_{entity.pose_signal}"] = None
         return name
 
     def joint(self, signal: CardSignal, before: bool = False) -> str:
-        """The only number of a signal, such as a joint's."""
+        """Returns the only number of a signal, such as a joint's."""
         self.signals[name := f"prev_{signal.name}" if before else signal.name] = None
         return f"{name}[0]"
 
     def vector(self, signal: CardSignal) -> str:
-        """All numbers of a signal, one row of its table after the other."""
+        """Returns all numbers of a signal as a vector."""
         self.signals[signal.name] = None
         return signal.name
 
@@ -96,7 +96,7 @@ class TemplateNumbers:
     effort: float = 0.0  # weight of the cost of actions
 
     def mutated(self, rng: np.random.Generator, spread: float = 0.35) -> TemplateNumbers:
-        """A copy in which about half of the numbers are scaled at random (log-normal)."""
+        """Returns a copy in which about half of the numbers are scaled at random (log-normal)."""
         changed = {
             f.name: float(f"{getattr(self, f.name) * np.exp(rng.normal(0.0, spread)):.3g}")
             for f in fields(self)
@@ -109,12 +109,16 @@ class TemplateNumbers:
 
 
 def rounded(value: float) -> str:
-    """A number as programs write it."""
+    """Returns a number as programs write it."""
     return repr(round(float(value), 6))
 
 
 def signal_of(card: TaskCard, name: str) -> CardSignal:
-    """The card's signal of that name, or NoTemplate."""
+    """Returns the card's signal of that name.
+
+    Raises:
+        NoTemplate: The card has no such signal.
+    """
     for signal in card.signals:
         if signal.name == name:
             return signal

@@ -45,7 +45,7 @@ class TemplateStructure:
     effort: bool = False  # whether actions cost
 
     def mutated(self, rng: np.random.Generator) -> TemplateStructure:
-        """A copy with another value in one place."""
+        """Returns a copy with another value in one place."""
         name = str(rng.choice(list(CHOICES)))
         others = [value for value in CHOICES[name] if value != getattr(self, name)]
         return replace(self, **{name: others[int(rng.integers(len(others)))]})
@@ -73,7 +73,7 @@ def write_program(
     numbers: TemplateNumbers | None = None,
     structure: TemplateStructure | None = None,
 ) -> str:
-    """The program of a formula."""
+    """Returns the program of a formula."""
     numbers, structure = numbers or TemplateNumbers(), structure or TemplateStructure()
     if structure.effort and not numbers.effort:
         numbers = replace(numbers, effort=EFFORT)
@@ -232,7 +232,7 @@ def _pushed(
 def adjusted_numbers(
     numbers: TemplateNumbers, curves: dict[str, tuple[float, ...]]
 ) -> TemplateNumbers:
-    """Numbers changed by what the components did along training (means, first to last)."""
+    """Returns numbers changed by how the components' means went along training."""
     last = {name: curve[-1] for name, curve in curves.items() if curve}
     if not last:
         return numbers

@@ -35,8 +35,16 @@ _REQUEST = re.compile(
 
 
 def read(text: str, card: TaskCard) -> Formula:
-    """The formula of a sentence on this card; Refusal where that is not certain, ValueError where
-    the card does not say who acts."""
+    """Reads a sentence into a formula.
+
+    Args:
+        text: The sentence.
+        card: The card of the task.
+
+    Raises:
+        Refusal: It is not certain what the sentence means.
+        ValueError: The card has no entity that acts.
+    """
     things = EntityNames(card)
     if things.actor is None:
         raise ValueError(

@@ -109,13 +109,13 @@ class AtomBuilder:
         return self._checked(Atom.of(name, *terms), clause)
 
     def either_way(self, clause: Clause, pair: list[Term]) -> Formula:
-        """What a clause asks for of a pair of which it does not say which is which."""
+        """Returns the formula of a clause about a pair that does not say which is which."""
         first, second = (self.one(clause, (a, b)) for a, b in (pair, pair[::-1]))
         same = isinstance(first, Atom) and PREDICATES[first.predicate].mirror == first.predicate
         return first if same else join("or", first, second)
 
     def one(self, clause: Clause, terms: tuple[Term, ...]) -> Formula:
-        """The atom of a clause about these things."""
+        """Returns the atom of a clause about these things."""
         name, first = clause.predicate, terms[0]
         hand = first == self.actor
         if clause.verb in _LIFTING and not hand:

@@ -69,7 +69,7 @@ _SAID: dict[str, tuple[str, Callable[[Clause], bool]]] = {
 
 @cache
 def vocabulary() -> frozenset[str]:
-    """Every word that some pattern of a clause knows."""
+    """Returns every word of the patterns of clauses."""
     texts = [t for table in (RELATIONS, STATES, POSES) for rows in table.values() for t in rows]
     texts += [*DIRECTIONS, *(rest for _, _, rest in (*DEEDS, *BODY_DEEDS))]
     found = {word for text in texts for word in pattern(text).literals()}
@@ -232,7 +232,7 @@ class ClauseParser(RelationParser):
     # ------------------------------------------------------------------------------ statements
 
     def statement(self, i: int) -> list[Found]:
-        """A subject and what it is or does: "the cube is left of the ball"."""
+        """Parses a subject and what it is or does at word ``i``: "the cube is left of the ball"."""
         return self._memo("statement", "", i, lambda: self._statement(i))
 
     def _statement(self, i: int) -> Iterator[Found]:
@@ -259,12 +259,13 @@ class ClauseParser(RelationParser):
                 yield from ((mood, *found) for found in (*there, *self._is(phrase, after)))
 
     def plain(self, i: int) -> Iterator[Found]:
-        """ "the cube be touched"."""
+        """Parses a subject with a plain verb at word ``i``: "the cube be touched"."""
         for phrase, end in self.phrases.at(i):
             yield from self.plainly(phrase, end)
 
     def timed(self, i: int) -> Iterator[Found]:
-        """A clause of time: "touching it", "you have touched it", "the cube is left of it"."""
+        """Parses a clause of time at word ``i``: "touching it", "you have touched it", "the cube is
+        left of it"."""
         yield from self.clause("ing", i)
         yield from self.statement(i)
         yield from self.having(i)
@@ -272,18 +273,19 @@ class ClauseParser(RelationParser):
             yield from self.clause("base", i + 1)
 
     def having(self, i: int) -> Iterator[Found]:
-        """ "you have touched it", "having touched it"."""
+        """Parses a perfect clause at word ``i``: "you have touched it", "having touched it"."""
         for start in connectives.HAVING.ends(self.words, i + (self.word(i) == "when")):
             yield from self.clause("ed", start)
 
     def pace(self, i: int) -> Iterator[Found]:
-        """ "at most 5 cm/s"."""
+        """Parses a speed at word ``i``: "at most 5 cm/s"."""
         for found, end in self.much(i):
             if found.unit == "m/s" and not found.just:
                 yield Clause("slower" if found.least is None else "faster", much=found), end
 
     def plainly(self, phrase: Phrase, i: int) -> Iterator[Found]:
-        """What a subject is or does, its verb in its plain form: "be touched", "touch it"."""
+        """Parses what follows a subject with a plain verb at word ``i``: "be touched", "touch
+        it"."""
         if (
             isinstance(phrase, ReferentList)
             and phrase.how == "nor"
@@ -296,7 +298,8 @@ class ClauseParser(RelationParser):
             yield from self._is(phrase, i + 1)
 
     def beside(self, i: int) -> Iterator[tuple[str, Clause, int]]:
-        """ "with the gripper always above it", "without the cube touching it": what goes along."""
+        """Parses an accompanying clause at word ``i``: "with the gripper always above it", "without
+        the cube touching it"."""
         opening = self.word(i)
         for phrase, end in self.phrases.at(i + 1) if opening in ("with", "without") else ():
             starts = [("never", end + (self.word(end) == "ever"))]
@@ -318,7 +321,8 @@ class ClauseParser(RelationParser):
                     yield how, found, last
 
     def verbless(self, i: int) -> Iterator[Found]:
-        """A subject and a relation or state: "red cube left of the ball", "the drawer open"."""
+        """Parses a subject and a relation or state at word ``i``: "red cube left of the ball", "the
+        drawer open"."""
         for phrase, end in self.phrases.at(i):
             if isinstance(phrase, Anaphor) and phrase.how != "it":
                 continue  # "both left of it and far from that"
@@ -346,7 +350,8 @@ class ClauseParser(RelationParser):
         yield from self.pose(i)
 
     def wanted(self, i: int) -> Iterator[Found]:
-        """What may follow "I would like": "the cube pushed to the ball", "you to walk"."""
+        """Parses what may follow "I would like" at word ``i``: "the cube pushed to the ball", "you
+        to walk"."""
         for phrase, end in self.phrases.at(i):
             yield from self._does(phrase, end, ("base", "ing", "past"))
         yield from self._clause("ed", i) if self.words[i - 1 : i] == ("you",) else ()
@@ -471,7 +476,8 @@ class ClauseParser(RelationParser):
                     yield from self._with(Clause(name), slots, end)
 
     def continued(self, i: int) -> Iterator[Found]:
-        """What goes on about whoever the clause before was about: "and touches the can"."""
+        """Parses a further clause about the subject of the clause before, at word ``i``: "and
+        touches the can"."""
         for start in connectives.MODALS.ends(self.words, i) if self.word(i) != "to" else ():
             yield from self.clause("base", start)
         for stem, _, _, start in self.verb("goes", "s", i):
@@ -483,7 +489,8 @@ class ClauseParser(RelationParser):
                     yield Clause("against", None, (slots["O"],), verb=stem, bare=True), end
 
     def fragment(self, i: int) -> Iterator[Found]:
-        """What leaves its verb out: "then the ball", "and left of the cube", "then to the can"."""
+        """Parses a clause without its verb at word ``i``: "then the ball", "and left of the cube",
+        "then to the can"."""
         for phrase, end in self.phrases.at(i):
             if not (isinstance(phrase, Anaphor) and phrase.how == "it"):
                 yield Clause("", None, (phrase,), bare=True), end

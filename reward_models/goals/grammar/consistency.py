@@ -37,12 +37,12 @@ _BROUGHT = frozenset("touch on inside inserted grasped lifted pressed moved topp
 
 
 def join_parts(operator: str, parts: Sequence[Formula]) -> Formula:
-    """The parts joined; of one that is itself."""
+    """Returns the parts joined by an operator; a single part as it is."""
     return parts[0] if len(parts) == 1 else join(operator, *parts)
 
 
 def without_operator(formula: Formula, operator: str) -> Formula:
-    """What is to be held, once or always; itself where it is not under that operator."""
+    """Returns the formula under an operator; the formula itself without that operator."""
     wrapped = isinstance(formula, Joined) and formula.operator == operator
     return formula.parts[0] if wrapped else formula
 
@@ -51,7 +51,11 @@ def without_operator(formula: Formula, operator: str) -> Formula:
 
 
 def always_formula(made: Formula) -> Formula:
-    """What is to be kept up; FormulaError where it cannot be, or is not so at the start."""
+    """Returns the formula that must hold all the time.
+
+    Raises:
+        FormulaError: It cannot be kept up, or does not hold at the start.
+    """
     if formula_kind(made) != "state":
         raise FormulaError("only a state can be required all the time, not an event")
     if any(a.predicate in _BROUGHT and not a.numbers for a in atoms(made)):
@@ -60,18 +64,18 @@ def always_formula(made: Formula) -> Formula:
 
 
 def never_formulas(made: Formula) -> list[Formula]:
-    """What is never to be, one constraint for each thing."""
+    """Returns a constraint for each thing that must never be so."""
     each = [(part, _converse(part)) for part in _each(made)]
     return [join("always", kept) if kept else join("never", part) for part, kept in each]
 
 
 def negations(made: Formula) -> list[Formula]:
-    """That it is not so, one formula for each thing."""
+    """Returns, for each thing, the formula that it is not so."""
     return [_converse(part) or join("not", part) for part in _each(made)]
 
 
 def with_contact(made: Formula) -> Formula:
-    """The same with things that touch in place of things beside each other."""
+    """Returns the formula with contact in place of "next to"."""
     if isinstance(made, Atom):
         return Atom.of("touch", *made.terms) if made.predicate == "next_to" else made
     return join(made.operator, *map(with_contact, made.parts), **dict(made.numbers))
@@ -103,7 +107,7 @@ def _converse(made: Formula) -> Formula | None:
 
 
 def contradicts(found: Sequence[Formula]) -> bool:
-    """Whether two of these cannot be at once."""
+    """Returns whether two of the formulas cannot hold at once."""
     pairs = itertools.combinations([f for f in found if isinstance(f, Atom)], 2)
     return any(_opposed(a, b) for a, b in pairs)
 
@@ -125,7 +129,7 @@ def _opposed(a: Atom, b: Atom) -> bool:
 
 
 def is_sequential(found: Sequence[Formula]) -> bool:
-    """Whether each of these can only come after the one before."""
+    """Returns whether each of the formulas can only come after the one before."""
     if len(without_implied_steps(found, at_once=True)) < len(found):
         return False  # "pick it up, put it there" asks for no lifting
     states = [without_operator(formula, "hold") for formula in found]
@@ -133,10 +137,13 @@ def is_sequential(found: Sequence[Formula]) -> bool:
 
 
 def without_implied_steps(found: Sequence[Formula], at_once: bool = False) -> list[Formula]:
-    """Without what only leads to the next goal, or follows from the one before: what is put
-    somewhere was grasped before, and a drawer into which something is put was opened; what is on or
-    in something is let go. "Pick it up and put it there" asks for no lifting; "then" in its place
-    does, but for the drawer."""
+    """Returns the goals without those that only lead to the next one, or follow from the one
+    before.
+
+    What is put somewhere was grasped before, a drawer into which something is put was opened, and
+    what is on or in something is let go. "Pick it up and put it there" asks for no lifting; with
+    "then" in place of "and" it does, and still not for the drawer.
+    """
     return [
         formula
         for before, formula, after in zip((None, *found), found, (*found[1:], None), strict=False)
@@ -168,7 +175,8 @@ def _leads(formula: Atom, after: Atom, at_once: bool, two: bool) -> bool:
 
 
 def without_repeats(found: Sequence[Formula]) -> list[Formula]:
-    """Each but once: "behind it, 5 to 8 cm behind it" says the first again with a number."""
+    """Returns each formula once: "behind it, 5 to 8 cm behind it" repeats the first with a
+    number."""
     again = {Atom(f.predicate, f.terms) for f in found if isinstance(f, Atom) and f.numbers}
     return [f for f in dict.fromkeys(found) if f not in again]
 

@@ -43,7 +43,7 @@ class ReferenceResolver:
         self.named = not things.objects
 
     def clause(self, clause: Clause | None, by: str) -> tuple[Formula, bool]:
-        """The formula of a clause, and whether it is to be avoided."""
+        """Returns the formula of a clause, and whether it is to be avoided."""
         assert clause is not None
         if clause.verb == "likewise" and self.last is not None and len(self.last.objects) == 1:
             same = {Anaphor("it"): self.last.objects[0]}  # "... left of it and the can right of it"
@@ -183,7 +183,7 @@ class ReferenceResolver:
         return {*pair} <= {*other.of}
 
     def terms(self, phrase: Phrase) -> tuple[str, list[Term]]:
-        """How several things are meant, and which they are."""
+        """Returns how several things are meant, and which things they are."""
         if isinstance(phrase, Referent):
             self._mention(phrase.term)
             return "one", [phrase.term]

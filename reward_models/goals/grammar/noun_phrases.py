@@ -164,7 +164,7 @@ class NounPhraseParser:
         self.known: dict[tuple[str, int], list[tuple[Phrase, int]]] = {}
 
     def at(self, i: int) -> list[tuple[Phrase, int]]:
-        """Every phrase that begins at ``i``, coordinated ones too, and where it ends."""
+        """Returns every phrase that begins at word ``i``, also coordinated ones, with its end."""
         return self._memo("all", i)
 
     def one(self, i: int) -> list[tuple[Phrase, int]]:
@@ -179,7 +179,7 @@ class NounPhraseParser:
         return self.known[what, i]
 
     def word(self, i: int) -> str:
-        """The word at ``i``; empty behind the last."""
+        """Returns the word at ``i``; "" after the last."""
         return self.words[i] if i < len(self.words) else ""
 
     def _is(self, i: int, *phrases: str) -> int:
@@ -457,7 +457,8 @@ class NounPhraseParser:
         return end
 
     def coloured(self, i: int) -> Iterator[tuple[str, int]]:
-        """A colour behind a noun: "that is red", "coloured red", "of red colour"."""
+        """Parses a colour after a noun at word ``i``: "that is red", "coloured red", "of red
+        colour"."""
         for at in _COLOURED.ends(self.words, i):
             shade = SHADES.get(self.word(at), self.word(at))
             if shade in self.things.colours:

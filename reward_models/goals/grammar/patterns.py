@@ -49,7 +49,8 @@ def _in_steps(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def split(text: str) -> tuple[str, ...]:
-    """Lower-case words, numbers, units and commas; every stop is a comma."""
+    """Splits a text into lower-case words, numbers, units and commas; every stop becomes a
+    comma."""
     text = unicodedata.normalize("NFKC", text).casefold()
     text = re.sub("[\u2018\u2019\u02bc`]", "'", text)
     for pattern, replacement in CONTRACTIONS:
@@ -68,7 +69,7 @@ def split(text: str) -> tuple[str, ...]:
 
 
 def without_articles(words: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[int]]:
-    """The words without "the", and the places of those that it stood before."""
+    """Returns the words without "the", and the places of the words that it stood before."""
     kept: list[str] = []
     named: list[int] = []
     for before, word in zip(("", *words), words, strict=False):
@@ -80,7 +81,8 @@ def without_articles(words: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset
 
 @cache
 def verb_forms(verb: str) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """{"base" | "s" | "ing" | "ed": word sequences} of a verb with its particles ("pick up")."""
+    """Returns {"base", "s", "ing" or "ed": word sequences} of a verb with its particles ("pick
+    up")."""
     head, *rest = verb.split()
     double = head + head[-1] if head in DOUBLED else head
     silent = head.endswith("e") and not head.endswith(("ee", "oe", "be"))
@@ -103,7 +105,7 @@ _PARTS = re.compile(r"[\[\]()|]|[^\s\[\]()|]+")
 
 
 def expand(text: str) -> list[tuple[str, ...]]:
-    """Every phrase that a pattern without slots stands for."""
+    """Returns every phrase that a pattern without slots stands for."""
 
     def phrases(node: Any) -> list[tuple[str, ...]]:
         what, inner = node
@@ -135,7 +137,8 @@ class FirstWordIndex:
         }
 
     def at(self, word: str) -> tuple[Any, ...]:
-        """Those that may begin with ``word``, in their order; "" is behind the last."""
+        """Returns the entries that may begin with ``word``, in their order; "" stands for the
+        end."""
         return self._by_word.get(word, self._open)
 
 
@@ -150,7 +153,7 @@ class PhraseTable:
         PhraseTable.words |= {word for phrase in self.phrases for word in phrase}
 
     def ends(self, words: tuple[str, ...], at: int) -> Iterator[int]:
-        """Where those that stand at ``at`` end, the longest first."""
+        """Yields where the phrases that stand at ``at`` end, the longest first."""
         for n in self.lengths:
             if at + n <= len(words) and words[at : at + n] in self.phrases:
                 yield at + n
@@ -166,7 +169,7 @@ class Pattern:
         self.first = _first(self.tree)
 
     def match(self, words: tuple[str, ...], at: int, slot: Slot) -> Iterator[tuple[Bound, int]]:
-        """What the slots say, and where the match ends; every way."""
+        """Yields the filled slots and the end of every way to match at ``at``."""
         if self.first is not None and (at >= len(words) or words[at] not in self.first):
             return
         yield from _match(self.tree, words, at, (), slot)
@@ -178,7 +181,7 @@ class Pattern:
 
 @cache
 def pattern(text: str) -> Pattern:
-    """The compiled pattern of a text."""
+    """Returns the compiled pattern of a text."""
     return Pattern(text)
 
 
@@ -189,7 +192,7 @@ class Patterns:
         self._of = tuple(of)
 
     def at(self, word: str) -> tuple[tuple[Any, Pattern], ...]:
-        """Those that may match where ``word`` stands, in their order."""
+        """Returns the entries that may match where ``word`` stands, in their order."""
         return self._choice.at(word)
 
     @cached_property
@@ -200,7 +203,7 @@ class Patterns:
 
 @cache
 def patterns(*texts: str) -> Patterns:
-    """Those of the texts, which they stand for."""
+    """Returns the compiled patterns of texts, each of which stands for itself."""
     return Patterns((text, text) for text in texts)
 
 

@@ -128,7 +128,7 @@ Words = tuple[str, ...]
 
 
 def numbers_at(words: Words, at: int) -> Iterator[tuple[float, int]]:
-    """Numbers at ``at``, whole or broken, in digits or words, and where they end."""
+    """Yields the numbers at ``at``, whole or broken, in digits or words, with their ends."""
     word = words[at] if at < len(words) else ""
     following = words[at + 1] if at + 1 < len(words) else ""
     if word and (word[0].isdigit() or (word[0] == "." and len(word) > 1)):
@@ -165,8 +165,8 @@ def numbers_at(words: Words, at: int) -> Iterator[tuple[float, int]]:
 
 
 def unit_quantities(words: Words, at: int) -> Iterator[tuple[str, float, int]]:
-    """(unit, value in SI, end): "5 cm", "half a second", "a quarter of a metre", "a metre and a
-    half"."""
+    """Yields (unit, value in SI, end): "5 cm", "half a second", "a quarter of a metre", "a metre
+    and a half"."""
     for value, end in numbers_at(words, at):
         if value in _FRACTIONS:  # "a quarter of a metre"
             end += words[end : end + 1] == ("of",)
@@ -185,7 +185,8 @@ def unit_quantities(words: Words, at: int) -> Iterator[tuple[str, float, int]]:
 
 
 def shares_at(words: Words, at: int) -> Iterator[tuple[Quantity, int]]:
-    """A part of a whole that needs no unit: "halfway", "a third", "three quarters"."""
+    """Yields parts of a whole, which need no unit, with their ends: "halfway", "a third", "three
+    quarters"."""
     for phrase in (("halfway",), ("half", "way"), ("half",)):
         if words[at : at + len(phrase)] == phrase:
             yield Quantity("1", 0.5, 0.5, just=True), at + len(phrase)
@@ -197,14 +198,16 @@ def shares_at(words: Words, at: int) -> Iterator[tuple[Quantity, int]]:
 
 
 def quantities_at(words: Words, at: int) -> Iterator[tuple[Quantity, int]]:
-    """A quantity with its bounds: "at least 5 cm", "5 cm or more", "five to ten centimetres"."""
+    """Yields quantities with their bounds, and their ends: "at least 5 cm", "5 cm or more", "five
+    to ten centimetres"."""
     for found, end in _bounded(words, at):
         yield found, end
         yield from with_tolerance(found, words, end)
 
 
 def with_tolerance(found: Quantity, words: Words, at: int) -> Iterator[tuple[Quantity, int]]:
-    """A quantity with the tolerance that is said at ``at``: "give or take 1 cm"."""
+    """Yields a quantity with the tolerance that stands at ``at``, and its end: "give or take 1
+    cm"."""
     start = at + (words[at : at + 1] == (",",))
     if found.just and found.tolerance is None and words[at - 1] not in _UNIT_WORDS:
         yield from _one_sided(found, words, at)  # "5 cm left of it or more"

@@ -48,20 +48,22 @@ _JOINERS = frozenset("and or then but while , first".split())
 
 
 def known_words() -> frozenset[str]:
-    """Every word that the reader knows on any card."""
+    """Returns every word that the reader knows on any card."""
     known = clauses.vocabulary() | sentences.vocabulary() | quantities.WORDS | UNSUPPORTED.keys()
     known |= FUNCTION | DETERMINERS | GENERIC | GENERIC_PLURAL | LOOKS | COLOUR_WORDS | SCENERY
     return known | ASKING | COLOURS | SHADES.keys() | {"the", ",", "'s", "please"}
 
 
 def nearest_word(word: str, known: Iterable[str], alike: float = 0.7) -> str:
-    """The known word that ``word`` may be a slip of; "" where none is as ``alike``, of 1."""
+    """Returns the known word that ``word`` may be a misspelling of; "" where none has a similarity
+    of ``alike``."""
     close = difflib.get_close_matches(word, sorted(w for w in known if len(w) > 1), 1, alike)
     return close[0] if close else ""
 
 
 def correct_spelling(words: tuple[str, ...], things: EntityNames) -> tuple[str, ...]:
-    """The words, with names of things in place of what nobody knows and is surely a slip of one."""
+    """Returns the words, with unknown ones replaced by the name of a thing that they clearly
+    misspell."""
     strange = {word for word in words if word.isalpha()} - things.words - known_words()
     return tuple(
         word in strange and nearest_word(word, things.words, SURELY) or word for word in words
@@ -81,7 +83,7 @@ class RefusalBuilder:
         return Refusal(code, f'did not understand "{self.quoted}": {why}', self.known, among)
 
     def unknown(self, word: str, code: str) -> Refusal:
-        """Of a word that nobody knows; a slip of the pen is shown the word that it may be."""
+        """Returns the refusal of an unknown word, with the word that it may be a misspelling of."""
         known = self.things.words | (known_words() if code == "unknown_word" else set())
         close = nearest_word(word, known)
         hint = f"; nearest known word: {close!r}" if close else ""
@@ -93,7 +95,8 @@ class RefusalBuilder:
 
 
 def explain_refusal(words: tuple[str, ...], asks: bool, refuse: RefusalBuilder) -> Refusal:
-    """Why a sentence has no reading: the words of the sentence, articles and all."""
+    """Returns why a sentence has no reading; ``words`` are those of the sentence with its
+    articles."""
     things = refuse.things
     said = sentences.strip_politeness(words, things)
     asks |= said[:1] != () and said[0] in ASKING or said[:2] in (("do", "you"), ("do", "i"))

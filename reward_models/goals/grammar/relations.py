@@ -177,7 +177,8 @@ class RelationParser(SlotParser):
                                     yield left, front, last + 1
 
     def pose(self, i: int) -> list[Found]:
-        """What a body does or is, without a verb: "a front flip", "arms up"."""
+        """Parses what a body does or is, without a verb, at word ``i``: "a front flip", "arms
+        up"."""
         return self._memo("pose", "", i, lambda: self._pose(i))
 
     def _pose(self, i: int) -> Iterator[Found]:

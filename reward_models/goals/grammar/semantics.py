@@ -72,7 +72,11 @@ class SemanticInterpreter:
         self.said: set[str] = set()  # what is only said, and asks nothing
 
     def formula(self, elements: Elements) -> Formula:
-        """The formula of a reading; Refusal where it has none."""
+        """Returns the formula of a reading.
+
+        Raises:
+            Refusal: The reading has no meaning on the card.
+        """
         hows = [element.how for element in elements]
         if "first" in hows and not {"then", "before", "after"} & {e.by for e in elements}:
             raise self.refuse("ambiguous", "'first' needs a following 'then'")

@@ -54,14 +54,14 @@ Elements = tuple[Element, ...]
 
 @cache
 def vocabulary() -> frozenset[str]:
-    """Every word of what joins clauses, bounds them and goes along with them."""
+    """Returns every word that joins, bounds or accompanies clauses."""
     texts = (*POLITE, *LEADING, *OPENERS, *STARTERS, *VIEWS, *TOOLS, *REASONS)
     texts += tuple(text for _, text in (*IMPLIED, *connectives.CONSTRAINTS, *connectives.TIMES))
     return PhraseTable.words.union(*(pattern(text).literals() for text in texts))
 
 
 def strip_politeness(words: tuple[str, ...], things: EntityNames) -> tuple[str, ...]:
-    """The words without what is only polite at their begin and end."""
+    """Returns the words without polite phrases at their beginning and end."""
     spoken = SentenceParser(ClauseParser(words, frozenset(), things))
     starts = [i for i, opened in spoken._opened(0).items() if not opened]
     ends = spoken._closed()
@@ -69,7 +69,7 @@ def strip_politeness(words: tuple[str, ...], things: EntityNames) -> tuple[str, 
 
 
 def phrase_ends(phrases: NounPhraseParser, i: int, table: PhraseTable) -> Iterator[int]:
-    """Where each of the table's phrases that stand at word ``i`` ends, the longest first."""
+    """Yields where each phrase of the table that stands at word ``i`` ends, the longest first."""
     words = phrases.words
     for end in table.ends(words, i):
         if words[end - 1 : end + 1] == ("next", "to"):
@@ -92,7 +92,7 @@ class SentenceParser:
         self.followed: set[int] = set()
 
     def whole(self) -> list[Elements]:
-        """Every reading of all the words."""
+        """Returns every reading of all the words."""
         found: dict[Elements, None] = {}
         ends = self._closed()
         first = any(w == "first" and i not in self.clauses.named for i, w in enumerate(self.words))

@@ -51,7 +51,8 @@ Verb = tuple[tuple[str, ...], str, str, Pattern | None]
 
 @cache
 def verb_forms_of(kind: str, form: str) -> dict[str, list[Verb]]:
-    """First word -> (words, stem, predicate, what follows) of the verbs of a kind in a form."""
+    """Returns {first word: (words, stem, predicate, what follows)} of the verbs of a kind in a
+    form."""
     table: dict[str, list[Any]] = defaultdict(list)
     rows = {
         "deed": DEEDS + UNCLEAR,
@@ -90,27 +91,27 @@ class SlotParser:
         return self.known[key]
 
     def word(self, i: int) -> str:
-        """The word at ``i``; empty behind the last."""
+        """Returns the word at ``i``; "" after the last."""
         return self.words[i] if i < len(self.words) else ""
 
     def much(self, i: int) -> list[tuple[Quantity, int]]:
-        """The quantities at ``i``, and where they end."""
+        """Returns the quantities at word ``i``, with their ends."""
         return self._memo("much", "", i, lambda: quantities.quantities_at(self.words, i))
 
     def acting(self, phrase: Phrase) -> bool:
-        """Whether a phrase names whoever acts."""
+        """Returns whether a phrase names the robot itself."""
         actor = self.things.actor
         return isinstance(phrase, Referent) and actor is not None and phrase.term == actor.name
 
     def aids(self, phrase: Phrase) -> bool:
-        """Whether a phrase is about a handle or whoever acts: with what else would one open it?"""
+        """Returns whether a phrase names a handle or the robot, with which one opens things."""
         if not isinstance(phrase, Referent) or not isinstance(phrase.term, str):
             return isinstance(phrase, Anaphor)
         handle = "pull" in self.things.card.entity(phrase.term).affordances
         return handle or self.acting(phrase)
 
     def slot(self, name: str, i: int) -> list[tuple[Any, int]]:
-        """What may fill a slot of a pattern at ``i``, and where that ends."""
+        """Returns what may fill a slot of a pattern at word ``i``, with its end."""
         return self._memo("slot", name, i, lambda: self._slot(name, i))
 
     def _slot(self, name: str, i: int) -> Iterator[tuple[Any, int]]:
@@ -184,7 +185,8 @@ class SlotParser:
                     yield sign * value, end
 
     def filled(self, what: Pattern, i: int) -> Iterator[tuple[dict[str, Any], int]]:
-        """The slots of a pattern at ``i``; a slot that stands twice is filled once at most."""
+        """Yields the slots of a pattern at word ``i``; a slot that stands twice is filled at most
+        once."""
         found: tuple[Bound, int]
         for found in what.match(self.words, i, self.slot):
             bound, end = found
@@ -193,7 +195,7 @@ class SlotParser:
                 yield slots, end
 
     def verb(self, kind: str, form: str, i: int) -> Iterator[tuple[str, str, Pattern | None, int]]:
-        """(stem, predicate, what follows, end) of the verbs of a kind that stand at ``i``."""
+        """Yields (stem, predicate, what follows, end) of the verbs of a kind at word ``i``."""
         if i in self.named:
             return  # "the tip over the can" is no order to tip it over
         for words, stem, predicate, rest in verb_forms_of(kind, form).get(self.word(i), ()):

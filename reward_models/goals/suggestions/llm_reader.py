@@ -21,7 +21,7 @@ MOST = 3
 
 
 def messages(text: str, card: TaskCard) -> list[Message]:
-    """What a model is asked: the language as its tables have it, the card, and the sentence."""
+    """Returns the request to a model: the language from its tables, the card, and the sentence."""
     fits = [row for row in PREDICATES.values() if _sayable(row, card)]
     told = _PROMPT.read_text(encoding="utf-8").format(
         predicates="\n".join(map(_signature, fits)),
@@ -33,8 +33,8 @@ def messages(text: str, card: TaskCard) -> list[Message]:
 
 
 def llm_candidates(text: str, card: TaskCard, transport: Transport) -> list[Formula]:
-    """Up to three formulas that a model proposes, in its order; what ``transport`` raises is let
-    through."""
+    """Returns up to three formulas that a model proposes, in its order. Errors of ``transport`` are
+    passed on."""
     found: dict[Formula, Formula] = {}
     for line in transport.complete(messages(text, card), MAX_TOKENS).text.splitlines():
         if match := _FORMULA.search(line):

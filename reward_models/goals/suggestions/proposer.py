@@ -74,7 +74,8 @@ class SentenceFeatures:
 
 
 def sentence_features(text: str, things: EntityNames) -> SentenceFeatures:
-    """A sentence's features, with things by their roles; every quantity is one word."""
+    """Returns the features of a sentence, in which things are their roles and every quantity is one
+    word."""
     words, named = without_articles(split(text))
     phrases = NounPhraseParser(words, named, things)
     said: list[str] = []
@@ -138,7 +139,7 @@ def _features(said: Sequence[str]) -> tuple[int, ...]:
 
 
 def atom_kind(atom: Atom, card: TaskCard) -> str:
-    """What the model tells apart: a predicate, and the role of what it is said of."""
+    """Returns the class of an atom: its predicate and the role of its first entity."""
     subject = atom.terms[0] if isinstance(atom.terms[0], str) else atom.terms[0].among[0]
     return f"{atom.predicate}/{role(card.entity(subject))}"
 
@@ -168,7 +169,11 @@ class Proposer:
 
     @classmethod
     def load(cls, path: Path = SHIPPED) -> Proposer:
-        """What ``save`` wrote; ValueError where it was not that."""
+        """Reads the weights that ``save`` wrote.
+
+        Raises:
+            ValueError: The file holds something else.
+        """
         try:
             arrays = load(path.read_bytes())
             return cls(json.loads(bytes(arrays["kinds"])), arrays["weight"], arrays["bias"])
@@ -176,17 +181,25 @@ class Proposer:
             raise ValueError(f"{path} does not hold proposer weights: {error}") from None
 
     def save(self) -> bytes:
-        """The weights as a file, in half precision."""
+        """Returns the weights as the bytes of a file, in half precision."""
         kinds = np.frombuffer(json.dumps(list(self.kinds)).encode(), np.uint8)
         arrays = {"weight": self.weight.astype(np.float16), "bias": self.bias.astype(np.float16)}
         return save({**arrays, "kinds": kinds})
 
     def propose(self, text: str, card: TaskCard, most: int = 3) -> list[Formula]:
-        """Up to ``most`` formulas, the likeliest first; none where it likely asks for nothing. What
-        is read after a mend (``repair.py``) is the likeliest.
+        """Proposes formulas for a sentence that was refused.
 
-        Of a sequence every part is read, or proposed, for itself, and so is what goes along with a
-        part: "without touching the ball", "while ...", "for 2 s"; none is left out.
+        The reading of a repaired sentence (``repair.py``) comes first. Each part of a sequence is
+        read or proposed by itself, and so is what accompanies a part ("without touching the ball",
+        "while ...", "for 2 s"); none is left out.
+
+        Args:
+            text: The sentence.
+            card: The task's card.
+            most: The largest number of proposals.
+
+        Returns:
+            Formulas, the likeliest first; none where the sentence likely asks for nothing.
         """
         near = repaired_readings(text, card)
         best: list[tuple[float, tuple[Formula, ...]]] = [(0.0, ())]
@@ -240,7 +253,7 @@ class Proposer:
 
 @cache
 def load_shipped() -> Proposer:
-    """The weights inside the package."""
+    """Returns the proposer with the weights of this package."""
     return Proposer.load()
 
 
@@ -334,7 +347,7 @@ def _naming_score(atom: Atom, words: SentenceFeatures, things: EntityNames) -> f
 
 
 def candidate_atoms(card: TaskCard) -> Iterator[Atom]:
-    """Every atom of one thing or two that a sentence may be about."""
+    """Yields every atom of one or two things that a sentence may be about."""
     for row in PREDICATES.values():
         for subject in card.entities:
             fits = roles(subject) & row.roles[0]

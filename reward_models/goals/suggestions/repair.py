@@ -37,7 +37,8 @@ _SIDES = {
 
 
 def repaired_readings(text: str, card: TaskCard) -> list[Formula]:
-    """What the sentence is read as after one mend, the likeliest first; each formula once."""
+    """Returns the readings of a sentence after one repair, the likeliest first, each formula
+    once."""
     found: dict[Formula, Formula] = {}
     for words in _repairs(split(text), EntityNames(card)):
         try:
