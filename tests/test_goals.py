@@ -334,8 +334,8 @@ def test_refusal_is_one_line_with_a_suggestion() -> None:
         read("never touch the ball", TABLE)
 
 
-def test_task_card_without_gripper_is_an_error() -> None:
-    with pytest.raises(ValueError, match="one entity of kind 'gripper', got 0"):
+def test_sentences_of_task_card_without_gripper_are_refused() -> None:
+    with pytest.raises(Refusal, match="neither one gripper nor one known body"):
         read("touch the ball", make_card(("blue_ball", ("ball",), "blue", "ball")))
 
 

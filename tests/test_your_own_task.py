@@ -39,6 +39,7 @@ def roll():
     code = page_code()
     assert len(code.splitlines()) <= 100  # a person can read all of it
     module = types.ModuleType("roll_page")
+    module.__file__ = str(PAGE)
     sys.modules["roll_page"] = module
     exec(compile(code, str(PAGE), "exec"), module.__dict__)
     yield module.Roll
@@ -154,6 +155,23 @@ def test_duplicate_task_name_is_refused(roll) -> None:
         sims.register(roll)
 
 
+def test_sentences_beside_a_task_without_a_gripper(
+    roll, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of other tasks are read as without it, and its own goals word for word."""
+    monkeypatch.chdir(tmp_path)
+    for args, status, said in (
+        (["reward", "read", "push the cube to the left"], 1, "Did you mean 1: the red cube"),
+        (["reward", "read", "hover over the blue ball"], 0, "above(gripper, blue_ball)"),
+        (["train", "rol"], 1, "Did you mean 'roll'?"),
+        (["train", "roll", "--reward", "offline"], 1, "give --reward task"),
+        (["train", "roll", "--goal", "go home", "--reward", "task"], 1, "known: the ball"),
+        (["train", "roll", "--goal", "The ball is in the middle.", *TINY], 0, "success"),
+    ):
+        assert main(args) == status
+        assert said in "".join(capsys.readouterr()), args
+
+
 def page_code() -> str:
     return block("python")
 
@@ -163,7 +181,7 @@ PROGRAM = "import sys; from robo_rl.cli import main; sys.exit(main())"
 
 def robo_rl(folder: Path, *args: str, path: str = "") -> subprocess.CompletedProcess[str]:
     """The command line in a process and a folder of its own: what it imports is gone with it."""
-    paths = os.pathsep.join([path, str(PAGE.parents[1])])
+    paths = os.pathsep.join([path, str(PAGE.parents[2])])
     return subprocess.run(
         [sys.executable, "-P", "-c", PROGRAM, *args],
         cwd=folder,

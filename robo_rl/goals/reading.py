@@ -18,7 +18,6 @@ from reward_models.goals import FormulaError, Refusal, fill, parse, read
 from reward_models.goals.captions import Plan, stages, visible_in_frame
 from reward_models.goals.formula import Formula, atoms, check
 from reward_models.goals.margins import NoMargin
-from reward_models.goals.predicates import role
 from reward_models.goals.text import to_sentence
 from robo_rl.goals.goal_task import GoalTask, make_goal_task, with_formula_goal
 from sims.core.multi_goal import ALL, ANY, MultiGoalTask
@@ -262,9 +261,6 @@ def with_formula(task: Task[Any], goal: ReadGoal) -> tuple[GoalTask, ReadGoal]:
 
 def _read(text: str, card: TaskCard) -> tuple[Formula | None, Refusal | None]:
     """The formula of a sentence, or None and why it was not read."""
-    if not any(role(entity) in ("gripper", "body") for entity in card.entities):
-        why = f"task {card.task!r} has no gripper: its sentences are not read into relations"
-        return None, Refusal("unsupported", why, "; ".join(card.goals.values()))
     try:
         return read(text, card), None
     except Refusal as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sims
 from reward_models.goals.grammar.noun_phrases import EntityNames
+from reward_models.goals.predicates import GRIPPER
 from reward_models.goals.suggestions.proposer import sentence_features
 from robo_rl.goals.reading import NotRead, ReadGoal, read_goal
 from sims.tasks.custom_tabletop import CustomTabletop
@@ -13,9 +14,11 @@ STRANGE = ("unknown_word", "unknown_object")  # refusals of who does not know wh
 
 def task_for(sentence: str, *, own: bool, typed: str) -> str:
     """The task that has what ``sentence`` asks for among its goals; else the first on whose table
-    it can be read; "" where no task knows what it speaks of. ValueError where several have that
-    goal, and NotRead where a task that knows all it speaks of does not read it, or that knows most
-    of the things and has something to offer for words that nobody knows.
+    it can be read; "" where no task knows what it speaks of.
+
+    ValueError where several have that goal, or where it names neither the robot nor a thing.
+    NotRead where a task that knows all it speaks of does not read it, or that knows most of the
+    things and has something to offer for words that nobody knows.
 
     ``own``: it is about somebody's own things, which are on the table of task ``tabletop``.
     ``typed``: how a task is named beside a sentence, with {task} and {sentence}.
@@ -27,15 +30,17 @@ def task_for(sentence: str, *, own: bool, typed: str) -> str:
         for name in sims.TASKS
         if name != CustomTabletop.name
     }
-    if of := [name for name, goal in goals.items() if goal.key]:
-        if len(of) > 1:
-            one = typed.format(task=of[0], sentence=sentence)
-            raise ValueError(
-                f"{sentence!r} is a goal of {', '.join(of)}: name the task, such as {one}"
-            )
-        return of[0]
-    if read := next((name for name, goal in goals.items() if goal.formula is not None), ""):
-        return read
+    known = [name for name, goal in goals.items() if goal.key]
+    read = known or [name for name, goal in goals.items() if goal.formula is not None]
+    named = [name for name in read if _names_what_is_there(goals[name])]
+    if named and len(known) < 2:
+        return named[0]
+    if read:
+        one = typed.format(task=read[0], sentence=sentence)
+        unnamed = "" if named else " and does not name the robot"
+        raise ValueError(
+            f"{sentence!r} is a goal of {', '.join(read)}{unnamed}: name the task, such as {one}"
+        )
     knows = {
         name: NotRead(goal, f"as a goal of {name}: ")
         for name, goal in goals.items()
@@ -52,6 +57,14 @@ def task_for(sentence: str, *, own: bool, typed: str) -> str:
         if strange.offers:
             raise strange
     return ""
+
+
+def _names_what_is_there(goal: ReadGoal) -> bool:
+    """Whether a task has a gripper, which needs no name, or its sentence names an entity of it: a
+    body that no word names is not guessed."""
+    things = EntityNames(goal.card)
+    hand = things.actor is not None and things.actor.kind == GRIPPER
+    return hand or things.names_any(goal.text)
 
 
 def _known_mentions(goal: ReadGoal) -> int:

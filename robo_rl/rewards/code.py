@@ -50,6 +50,11 @@ def template_program(task: Task[Any], goal: ReadGoal) -> str:
     if isinstance(task, GoalTask):
         return write_staged(task.measured, task.automaton)
     if goal.formula is None:
+        if goal.key:
+            raise ValueError(
+                f"--reward offline is written from a parsed goal, and {goal.text!r} was not "
+                f"parsed: {goal.refusal}; give --reward task, sparse or code:FILE"
+            )
         raise NotRead(goal)
     return write_program(goal.formula, goal.card)
 

@@ -42,14 +42,15 @@ def read(text: str, card: TaskCard) -> Formula:
         card: The card of the task.
 
     Raises:
-        Refusal: It is not certain what the sentence means.
-        ValueError: The card has no entity that acts.
+        Refusal: It is not certain what the sentence means, or the card does not say who acts.
     """
     things = EntityNames(card)
     if things.actor is None:
-        raise ValueError(
-            f"task {card.task!r}: expected one entity of kind 'gripper', got 0 and no body; "
-            "a sentence needs one of them as the actor"
+        raise Refusal(
+            "unknown_object",
+            f"task {card.task!r} has neither one gripper nor one known body, so its sentences are "
+            "not parsed",
+            "; ".join(card.goals.values()),
         )
     refuse = RefusalBuilder(text, things)
     said = split(text)

@@ -148,6 +148,15 @@ class EntityNames:
         named = frozenset(word for key in self.nouns for word in key)
         self.words = named | self.colours | {f"{word}s" for word in named}
 
+    def names_any(self, text: str) -> bool:
+        """Whether a sentence has a name of one of the things, which is not "it" or "the robot"."""
+        said, all_ = split(text), {*_SELF, *((name,) for name in BODIES)}
+        return any(
+            said[at : at + len(name)] == name
+            for name in self.nouns.keys() - all_
+            for at in range(len(said))
+        )
+
     @property
     def loose(self) -> list[str]:
         """The things that may be moved, which "each object" means."""
