@@ -136,6 +136,14 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["reward", "score", "nowhere.mp4", "--goal", "touch the red cube"], "cannot read a video"),
         (["reward", "read", "hello"], "goal"),
         (
+            ["train", "hover 7 cm above the green can"],
+            "Or give --reward offline, a program of the state that needs no CLIP.",
+        ),
+        (
+            ["train", "reach", "--robot", "koch"],
+            "embedded:FILE.safetensors; --reward task, offline and code:FILE need no CLIP",
+        ),
+        (
             ["train", "reach", "--robot", "koch"],
             "drawer_then_place, push with the so101, ur5e, fr3, cameras front, top and knows no "
             "other scene; here is reach with the koch. Train one for it: robo-rl reward train "
@@ -281,6 +289,32 @@ def test_unparsed_sentence_error_gives_the_closest_tasks_reason() -> None:
         task_for("touch the thing left of the ball", own=False, typed="{task}")
     with pytest.raises(ValueError, match="as a goal of reach: .* what comes before"):
         task_for("go back to where you started", own=False, typed="{task}")
+
+
+@pytest.mark.parametrize("text", ["wave hello", "do a front flip", "move backwards", "run forward"])
+def test_a_body_that_no_word_names_is_not_guessed(text: str) -> None:
+    """Of a sentence without a task; with one, it is read."""
+    from robo_rl.goals.reading import read_goal
+    from robo_rl.goals.task_lookup import task_for
+
+    with pytest.raises(ValueError, match="is a goal of .*does not name the robot: name the task"):
+        task_for(text, own=False, typed="train {task}")
+    assert read_goal(sims.make_task("ant"), "wave hello").key == "wave"
+    assert task_for("the spider waves hello", own=False, typed="") == "ant"
+
+
+def test_reading_says_whether_the_embedded_clip_was_trained_on_the_captions(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for text, task, known in (
+        ("touch the blue ball", "reach", True),
+        ("hover 7 cm above the green can", "reach", False),
+        ("touch the blue ball", "tabletop", False),
+    ):
+        assert main(["reward", "read", text, "--task", task]) == 0
+        assert ("the embedded CLIP was not trained on" in capsys.readouterr().out) != known
+        assert main(["reward", "read", text, "--task", task, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["embedded_clip"] == known
 
 
 def test_train_accepts_a_sentence_for_task_and_goal() -> None:

@@ -28,12 +28,27 @@ from robo_rl.runs.run_dir import RunDir, jsonable, write_json
 @pytest.mark.parametrize("name", PRESETS)
 def test_python_config_has_the_command_line_presets(name: str) -> None:
     task, *goal = name.split()
-    asked = with_presets(TrainConfig(task=task, goal=" ".join(goal)))
-    typed = parse_train([task, *(f"--goal={key}" for key in goal)])
+    asked = with_presets(TrainConfig(task=task, goal=" ".join(goal), learner="ppo"))
+    typed = parse_train([task, "--learner=ppo", *(f"--goal={key}" for key in goal)])
     assert vars(asked) == typed.config_values
     assert {k: getattr(asked, k) for k in PRESETS[name].run} == PRESETS[name].run
     # A preset may only set what a config can leave open.
     assert all(getattr(TrainConfig(), k) is None for k in PRESETS[name].run)
+
+
+@pytest.mark.parametrize(
+    ("task", "goal", "reward"),
+    [
+        ("reach", "hover 7 cm above the green can", "clip"),
+        ("tabletop", "", "offline"),
+        ("hopper", "", "task"),
+        ("hopper", "the hopper hops forward", "task"),
+        ("hopper", "hop forward at 2 m/s", "offline"),
+        ("gym:CartPole-v1", "", "clip"),
+    ],
+)
+def test_the_default_reward_is_one_that_the_task_has(task: str, goal: str, reward: str) -> None:
+    assert preset(task, goal=goal).reward == reward
 
 
 def test_goal_without_preset_uses_the_preset_of_its_skill() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 NumberFormat = Literal["float32", "bfloat16"]  # that an encoder computes in
+EMBEDDED = Path(__file__).parent / "weights" / "embedded.safetensors"
 ANY_THINGS = "any"  # of which a model is, in place of those on one table
 
 

@@ -26,14 +26,14 @@ from safetensors.torch import load_file
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from reward_models.vision.atomic_files import write_tensors, write_text
-from reward_models.vision.config import ANY_THINGS
+from reward_models.vision.config import ANY_THINGS, EMBEDDED
 from reward_models.vision.graded_captions import caption_words
 from reward_models.vision.keypoint_tower import KeypointTower, TowerConfig
 
 Array = np.ndarray
 
 MEAN, STD = 0.42, 0.28  # of all channels; the frames are renders, not photographs
-DEFAULT = Path(__file__).parent / "weights" / "embedded.safetensors"
+DEFAULT = EMBEDDED
 
 
 @dataclass(frozen=True)

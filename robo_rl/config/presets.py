@@ -12,12 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from real_robot.core.arm_layout import has_arm
 from reward_models.goals.duration import achieved_by
 from reward_models.goals.formula import Atom, Formula, atoms, parts_of
 from robo_rl.config.train_config import CHECKPOINT_EVERY, ENV_STEPS, SettledConfig, TrainConfig
 from robo_rl.goals.reading import ReadGoal, StatedGoal, read_goal
 from robo_rl.learners import LEARNERS, EnsembleConfig, LearnerConfig, PPOConfig
 from robo_rl.rewards import check_settings
+from sims.core.multi_goal import ANY
 from sims.external.gymnasium_env import PREFIX
 from sims.tasks.custom_tabletop import CustomTabletop
 from sims.utils.did_you_mean import unknown_name_error
@@ -225,19 +227,16 @@ def preset(
         raise unknown_name_error(f"unknown learner {learner!r}", learner, LEARNERS)
     base = base or TrainConfig()
     goal = goal or base.goal
-    # No CLIP knows the things of a tabletop.
-    told = base.formula or task == CustomTabletop.name
     open_ = {
         "env_steps": ENV_STEPS,
         "episode_s": 0.0,
         "checkpoint_every": CHECKPOINT_EVERY,
         "random_starts": 0.0,
         "stop_at": 0.0,
-        "reward": "offline" if told else "clip",
     }
-    reward = base.reward or open_["reward"]
-    asked = {**vars(base), "task": task, "goal": goal}
-    found, parts = _fitting_preset(stated or StatedGoal.of(asked), reward)
+    stated = stated or StatedGoal.of({**vars(base), "task": task, "goal": goal})
+    reward = open_["reward"] = base.reward or _default_reward(stated)
+    found, parts = _fitting_preset(stated, reward)
     demos = getattr(base.tuning, "demos", "")
     learner = learner or ("ensemble" if demos else found.learner_of(reward))
     run = found.run_of(learner, bool(demos))
@@ -248,6 +247,16 @@ def preset(
     given = {name: value for name, value in vars(base).items() if value is not None}
     named = {"task": task, "goal": goal, "learner": learner, "tuning": found.tuning(learner, demos)}
     return SettledConfig(**open_ | given | run | named)
+
+
+def _default_reward(stated: StatedGoal) -> str:
+    """Returns the reward where none is given: ``clip`` where the embedded CLIP was trained, on the
+    tables of the arms; elsewhere the dense reward of a task's own goal, or a program."""
+    if stated.formula or stated.task == CustomTabletop.name:
+        return "offline"
+    if stated.task.startswith(PREFIX) or has_arm(stated.plain_task):
+        return "clip"
+    return "task" if stated.goal in ("", ANY) or stated.read.key else "offline"
 
 
 def with_presets(config: TrainConfig, stated: StatedGoal | None = None) -> SettledConfig:

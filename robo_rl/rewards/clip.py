@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import json
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from safetensors import safe_open
 
 import sims
 from reward_models.base import Segment, TaskCard, from_dict
@@ -17,7 +19,7 @@ from reward_models.goals.formula import Atom, atoms, fill
 from reward_models.goals.predicates import GRIPPER, PREDICATES, role
 from reward_models.goals.text import to_sentence
 from reward_models.vision.clip_score import Caption
-from reward_models.vision.config import ANY_THINGS, NumberFormat
+from reward_models.vision.config import ANY_THINGS, EMBEDDED, NumberFormat
 from reward_models.vision.graded_captions import expressions
 from robo_rl.goals.reading import NotRead, ReadGoal, read_goal
 from robo_rl.rewards.base import BuiltReward, RewardConfig, RewardRequest
@@ -156,7 +158,10 @@ def captions_for(encoder: TorchEncoder, goal: ReadGoal, config: ClipConfig) -> l
     try:
         return sentence_captions(goal.text, config, taught)
     except ValueError as error:
-        raise NotRead(goal, f"{error}. ") if goal.refusal else ValueError(str(error)) from None
+        if goal.refusal:
+            raise NotRead(goal, f"{error}. ") from None
+        program = " Or give --reward offline, a program of the state that needs no CLIP."
+        raise ValueError(f"{error}.{program if goal.formula else ''}") from None
 
 
 def text_row(encoder: TorchEncoder, goal: ReadGoal) -> np.ndarray:
@@ -164,6 +169,16 @@ def text_row(encoder: TorchEncoder, goal: ReadGoal) -> np.ndarray:
     texts = tuple(caption.text for caption in captions_for(encoder, goal, ClipConfig())[-1])
     mean = encoder.encode_texts(texts).mean(axis=0)
     return mean / np.linalg.norm(mean)
+
+
+def shipped_clip_knows(task: Task[Any], captions: Sequence[str]) -> bool:
+    """Whether the CLIP inside the package was trained on a task's scene and on all ``captions``; no
+    torch is imported for that."""
+    with safe_open(EMBEDDED, "np") as file:
+        meta = file.metadata()
+    scenes = {(home["task"], home["robot"]) for home in json.loads(meta["homes"])}
+    here = task.name, getattr(task, "robot", "")
+    return here in scenes and set(captions) <= set(json.loads(meta["captions"]))
 
 
 def _as_known(caption: Caption, taught: TrainedCaptions) -> Caption:
@@ -197,8 +212,8 @@ def sentence_captions(
             raise ValueError(
                 f"this CLIP was not trained on {text!r}; the most similar of its "
                 f"{len(taught)} captions: {'; '.join(near)}. Train one with `robo-rl reward train "
-                f"... --goals {text!r}`, or in a --captions FILE of your own, one is taught that "
-                "too, where a frame shows it"
+                f"... --goals {text!r}`, or with a --captions FILE of your own, where a frame "
+                "shows it"
             )
     return [[caption]]
 
@@ -346,7 +361,10 @@ def sample_frames(asked: RewardRequest, encoder: TorchEncoder, scene: SceneConfi
     env = asked.env
     if isinstance(env, GymnasiumEnv):
         asked.progress("scale", 0.0)
-        env.frame_size = encoder.size  # as the policy's rows will be drawn
+        env.frame_size, env.frame_crop = (
+            encoder.size,
+            encoder.crops,
+        )  # as the policy's rows will be drawn
         return collect_frames(env, SCALED_ABROAD, scene.seed)[0]
     with scene_env(env.task, scene, env.num_threads) as drawn:
         drawn.render_states(drawn.state()[:1], encoder.camera)  # who cannot draw hears at once
@@ -376,6 +394,8 @@ def select_training_scene(
     """
     from reward_models.vision.tiny_clip import TrainingScene, describe_scenes
 
+    training = option == "--clip.encoder"  # of `train`, which has other rewards
+    instead = "; --reward task, offline and code:FILE need no CLIP" if training else ""
     homes, robot = encoder.homes, getattr(task, "robot", "")
     if isinstance(task, GymnasiumEnv):
         known = task.cameras
@@ -386,7 +406,7 @@ def select_training_scene(
                 f"{task.name}. Give {option} MODEL:PRETRAINED, any model of open_clip "
                 "(ViT-B-32:laion2b_s34b_b79k, or a local file after the colon), or train one: "
                 f"robo-rl reward train --task {task.name} --captions FILE.toml --out "
-                f"FILE.safetensors, then {option} embedded:FILE.safetensors"
+                f"FILE.safetensors, then {option} embedded:FILE.safetensors{instead}"
             )
     elif not homes:
         known = tuple(view.name for view in task.cameras)
@@ -403,7 +423,7 @@ def select_training_scene(
                 f"{TrainingScene(task.name, robot, '', objects_hash(task)).place}"
                 f"{f' with the {robot}' if robot else ''}. Train one for it: robo-rl "
                 f"reward train --task {task.name}{asked} --out FILE.safetensors, then give "
-                f"{option} embedded:FILE.safetensors"
+                f"{option} embedded:FILE.safetensors{instead}"
             )
     if camera and camera not in known:
         raise ValueError(

@@ -11,7 +11,7 @@ import tyro
 from robo_rl.commands.options import Json, SceneOptions
 from robo_rl.goals.reading import NotRead, read_goal, task_of_config, with_judge
 from robo_rl.goals.task_lookup import task_for
-from robo_rl.rewards.clip import captions_of, describe_captions
+from robo_rl.rewards.clip import captions_of, describe_captions, shipped_clip_knows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +37,16 @@ def main(argv: Sequence[str]) -> int:
         raise NotRead(goal)
     steps: list[list[str]] | None = None
     never: list[str] = []
+    known = False  # to the CLIP inside the package
     try:
         plan = captions_of(goal, raw=False)
         steps = [[c.text for c in step] for step in plan if not step[0].shunned]
-        never, captions = (
-            [c.text for step in plan for c in step if c.shunned],
-            describe_captions(plan),
-        )
+        never = [c.text for step in plan for c in step if c.shunned]
+        captions = describe_captions(plan)
+        known = shipped_clip_knows(task, [*never, *(text for step in steps for text in step)])
+        if not known:
+            captions += " (the embedded CLIP was not trained on these: --reward offline, or train "
+            captions += "one with robo-rl reward train)"
     except ValueError as error:  # read, but no sentence about gripper and objects in one frame
         captions = f"none: {error}"
     if command.as_json:
@@ -52,6 +55,7 @@ def main(argv: Sequence[str]) -> int:
             "understood": goal.understood,
             "captions": steps,
             "never": never,
+            "embedded_clip": known,
             "truth": judged.key,
         }
         print(json.dumps(entry, indent=1))
