@@ -22,7 +22,7 @@ from torch.nn import functional as F
 import sims
 from reward_models.vision import tiny_clip, train
 from reward_models.vision.config import FitConfig
-from reward_models.vision.encoders import EmbeddedClip, OpenClip, make_encoder
+from reward_models.vision.encoders import EmbeddedClip, OpenClip, UnknownActivation, make_encoder
 from reward_models.vision.train import caption_targets, fit
 from robo_rl.cli import main
 from robo_rl.commands.reward.report import RewardReportCommand
@@ -44,6 +44,7 @@ from robo_rl.vision.caption_gate import gate, gate_at, occluded_objects, swapped
 from robo_rl.vision.render_guard import TOLERANCE, drift
 from robo_rl.vision.state_collection import collect_states
 from sims.rendering.cameras import Appearance
+from sims.rendering.resize import resize_frames
 from sims.tasks.scene.named_objects import COLOURS, SHAPES
 
 SUITE = (
@@ -283,6 +284,41 @@ def test_open_clip_loads_local_weights_or_explains(tmp_path: Path) -> None:
     rows = encoder.encode(frames)
     assert rows.shape == (2, 48) == encoder.encode_texts(("a robot arm", "a cat")).shape
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-4)
+
+
+def test_open_clip_prepares_frames_and_texts_as_the_model_says(tmp_path: Path) -> None:
+    """A wide frame is cropped as open_clip itself crops it, and no sentence is cut in silence."""
+    import open_clip
+    from PIL import Image
+
+    vision = {"image_size": 32, "layers": 1, "width": 64, "patch_size": 16}
+    text = {"context_length": 16, "vocab_size": 49408, "width": 64, "heads": 1, "layers": 1}
+    sizes = {"embed_dim": 48, "vision_cfg": vision, "text_cfg": text}
+    for name, quick in (("ViT-pair-test", False), ("ViT-pair-test-quickgelu", True)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(sizes | {"quick_gelu": quick}))
+    open_clip.add_model_config(tmp_path)
+    model, _, prepare = open_clip.create_model_and_transforms("ViT-pair-test", pretrained=None)
+    torch.save(model.state_dict(), path := tmp_path / "pair.pt")
+    for name, twin in (
+        ("ViT-pair-test", "ViT-pair-test-quickgelu"),
+        ("ViT-pair-test-quickgelu", "ViT-pair-test"),
+    ):
+        with pytest.warns(UnknownActivation, match=f"does not say its activation.*give {twin}:"):
+            encoder = OpenClip(name, str(path))
+    encoder = OpenClip("ViT-pair-test", str(path))
+    wide = np.zeros((96, 144, 3), np.uint8)
+    wide[:, ::7], wide[:, 24:120] = 255, (200, 60, 20)
+    wide[30:50, 40:90] = (10, 220, 90)
+    with torch.inference_mode():
+        theirs = model.eval().encode_image(prepare(Image.fromarray(wide))[None])[0].numpy()
+    ours = encoder.encode(wide[None])[0]
+    assert ours @ theirs / np.linalg.norm(theirs) > 0.999
+    assert encoder.encode(wide[None, :, 24:120])[0] @ ours > 0.999
+    assert np.abs(resize_frames(wide[None], (32, 32), crop=True)[0, 2, 2] - (200, 60, 20)).max() < 3
+    assert (resize_frames(wide[None], (32, 32))[0, 2, 2] < 100).all()
+    longer = "the gripper touches the red cube " * 4
+    with pytest.raises(ValueError, match="at most 16 tokens, and 'the gripper .* has more"):
+        encoder.encode_texts(("a cube", longer))
 
 
 def test_make_encoder_by_name() -> None:

@@ -245,6 +245,12 @@ class ClipScore:
         return through.encoder.size if isinstance(through, FrameEmbedder) else None
 
     @property
+    def frame_crop(self) -> bool:
+        """Whether frames of another shape are to be cropped and not stretched to that size."""
+        through = self._through
+        return isinstance(through, FrameEmbedder) and through.encoder.crops
+
+    @property
     def _through(self) -> Embedder:
         shared = isinstance(self.embedder, CachedEmbedder)
         return self.embedder.through if shared else self.embedder

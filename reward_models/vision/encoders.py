@@ -6,7 +6,9 @@ float32 unless bfloat16 is asked for: nothing that is measured here and now deci
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,8 @@ from reward_models.vision.config import NumberFormat
 
 Array = np.ndarray
 
+QUICK = "-quickgelu"  # at the end of an open_clip model's name: its activation
+
 
 class TorchEncoder(ABC):
     """What both encoders share: batching, number format, normalisation."""
@@ -28,6 +32,7 @@ class TorchEncoder(ABC):
         tiny_clip.TrainingScene, ...
     ] = ()  # the only scenes it knows; (): trained on anything
     size: tuple[int, int]  # px, height and width of what it looks at; other frames are resized
+    crops = False  # frames of another shape to their middle; else they are stretched
     scale: float = 100.0  # logit = scale * cosine + bias
     # Where the logit's sigmoid was trained to be how surely a caption holds; None elsewhere. A
     # SigLIP's says how surely it is this image's alone: next to nothing for most that is true.
@@ -123,7 +128,8 @@ class OpenClip(TorchEncoder):
     """Any open_clip model: ``name`` and ``pretrained`` as open_clip lists them.
 
     ``pretrained`` is a tag (its weights are fetched once, by open_clip) or a path to a local
-    safetensors or checkpoint file, which is the way out on a machine without a network.
+    safetensors or checkpoint file, which is the way out on a machine without a network. Frames are
+    resized and cropped as the model's own configuration says.
     """
 
     camera = "front"
@@ -152,6 +158,8 @@ class OpenClip(TorchEncoder):
 
         super().__init__(device, batch, dtype)
         check_open_clip(name, pretrained)
+        if Path(pretrained).is_file():
+            _warn_of_activation(name, pretrained, open_clip.list_models())
         try:
             model = open_clip.create_model(name, pretrained=pretrained, device=self.device)
         except (OSError, RuntimeError, ValueError) as error:
@@ -163,21 +171,65 @@ class OpenClip(TorchEncoder):
         self.model, self._tokenize = model.eval(), open_clip.get_tokenizer(name)
         self.name = f"open_clip-{name}-{tiny_clip.content_hash(model)}"
         self.scale = model.logit_scale.exp().item()
-        size = model.visual.image_size
+        prepared = open_clip.get_model_preprocess_cfg(model)
+        size = prepared["size"]
         self.size = (size, size) if isinstance(size, int) else tuple(size)
-        self._mean = torch.tensor(model.visual.image_mean).view(1, 3, 1, 1).to(self.device)
-        self._std = torch.tensor(model.visual.image_std).view(1, 3, 1, 1).to(self.device)
+        self.crops = prepared.get("resize_mode", "shortest") == "shortest"
+        self._interpolation = prepared.get("interpolation", "bicubic")
+        self._mean, self._std = (
+            torch.tensor(prepared[of]).view(1, 3, 1, 1).to(self.device) for of in ("mean", "std")
+        )
 
     def _images(self, frames: torch.Tensor) -> torch.Tensor:
         x = frames.permute(0, 3, 1, 2).float() / 255.0
-        x = F.interpolate(x, self.size, mode="bicubic", antialias=True).clamp(0, 1)
+        (tall, wide), (height, width) = x.shape[2:], self.size
+        if self.crops:  # the shorter side has its size, and of the longer the middle is left
+            grown = max(height / tall, width / wide)
+            resized = max(height, int(tall * grown)), max(width, int(wide * grown))
+        else:
+            resized = self.size
+        x = F.interpolate(x, resized, mode=self._interpolation, antialias=True).clamp(0, 1)
+        top, left = (
+            round((have - left) / 2) for have, left in zip(resized, self.size, strict=True)
+        )
+        x = x[:, :, top : top + height, left : left + width]
         return self.model.encode_image((x - self._mean) / self._std)
 
     def encode_texts(self, texts: tuple[str, ...]) -> Array:
-        """Returns unit rows (n, D) float32 of n texts."""
+        """Returns unit rows (n, D) float32 of n texts; ValueError for one that would be cut."""
+        tokens = self._tokenize(list(texts))
+        room = tokens.shape[1]
+        whole = self._tokenize(list(texts), context_length=4 * room)
+        blank = self._tokenize([""], context_length=4 * room)[0, -1]
+        for text, row in zip(texts, whole, strict=True):
+            if (row[room:] != blank).any():
+                raise ValueError(
+                    f"{self.name} takes at most {room} tokens, and {text!r} has more: shorten it"
+                )
         with torch.inference_mode():
-            tokens = self._tokenize(list(texts)).to(self.device)
-            return F.normalize(self.model.encode_text(tokens).float(), dim=-1).cpu().numpy()
+            rows = self.model.encode_text(tokens.to(self.device)).float()
+            return F.normalize(rows, dim=-1).cpu().numpy()
+
+
+class UnknownActivation(UserWarning):
+    """Weights do not say which activation they were trained with."""
+
+    one_line = True  # in the shell
+
+
+def _warn_of_activation(name: str, file: str, models: Sequence[str]) -> None:
+    """An UnknownActivation warning where ``name`` has a twin with the other activation: a file of
+    weights fits both, and gives other embeddings."""
+    quick = name.endswith(QUICK)
+    twin = name.removesuffix(QUICK) if quick else f"{name}{QUICK}"
+    if twin in models:
+        kinds = ("QuickGELU", "GELU") if quick else ("GELU", "QuickGELU")
+        warnings.warn(
+            f"{file} does not say its activation, and {name} has {kinds[0]}: if it was trained "
+            f"with {kinds[1]}{'' if quick else ', as those of OpenAI'}, give {twin}:{file}",
+            UnknownActivation,
+            stacklevel=3,
+        )
 
 
 def check_open_clip(name: str, pretrained: str) -> None:

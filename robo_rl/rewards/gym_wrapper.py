@@ -64,7 +64,7 @@ class FrameScorer:
 
     def __call__(self, frames: Array) -> Array:
         """(n,) f32 of frames (n, H, W, 3) uint8."""
-        frames = resize_frames(np.asarray(frames), self.encoder.size)
+        frames = resize_frames(np.asarray(frames), self.encoder.size, self.encoder.crops)
         caption = self._model.captions[0]
         rows, _ = self._model.embedder.embed(frames_segment(frames), False)
         return self._model.raw(caption, rows).astype(np.float32)
@@ -121,4 +121,4 @@ def _render(env: gymnasium.Env) -> Array:
             f"{env} renders no frames (render() gave {type(frame).__name__}): make it with "
             "render_mode='rgb_array'"
         )
-    return frame
+    return frame.copy()  # an env may render into the same array again
