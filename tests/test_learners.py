@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import signal
@@ -37,8 +38,9 @@ from robo_rl.learners import (
 from robo_rl.learners.fit import fit
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner, make_learner
-from robo_rl.learners.obs_normalization import FAR, ObsNormaliser
+from robo_rl.learners.obs_normalization import FAR, ObsNormaliser, ObsOutlier
 from robo_rl.learners.training_loop import learn
+from robo_rl.rollout.reward_scale import RewardScale
 from robo_rl.rollout.vec_env import SimulationDiverged
 from robo_rl.rollout.vec_sim import VecSim
 from robo_rl.runs.run_dir import CheckpointError, RunDir
@@ -202,6 +204,63 @@ def test_goal_progress_columns_have_their_own_scale():
     least = dict(zip(sim.obs_names, sim.least_spread, strict=True))
     assert least["tip[0]"] == inner.least_spread == 0.2
     assert [*least.values()].count(0.0) > 0 and 0.05 in least.values()
+
+
+class OneWrongReading(PointMass):
+    """Reports 1e6 in one column once, inside an episode."""
+
+    def __init__(self, *args, at: int, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.at, self.steps_made = at, 0
+
+    def step(self, action):
+        result = super().step(action)
+        self.steps_made += 1
+        if self.steps_made == self.at:
+            result.obs[3, 2] = 1e6
+        return result
+
+
+@pytest.mark.parametrize("config", [PPO_SMALL, SACConfig(**SMALL, **OFF)])
+@pytest.mark.parametrize("at", [5, 69])
+def test_one_wrong_reading_ruins_no_scale_and_is_named(config: LearnerConfig, at: int) -> None:
+    """In the first update or later; the scale is what it is without it."""
+    scales = []
+    for when in (at, -1):
+        learner = make_learner(config, OneWrongReading(8, at=when), seed=0)
+        expected = r"environment 3 observed to_goal\[0\] = 1e\+06, more than 1,000 standard"
+        with pytest.warns(ObsOutlier, match=expected) if when > 0 else contextlib.nullcontext():
+            learn(learner, 8 * 160)
+        scales.append(learner.normaliser.scale)
+    np.testing.assert_allclose(scales[0], scales[1], rtol=0.3)
+
+
+def test_what_is_far_is_told_from_what_begins_to_move() -> None:
+    rng = np.random.default_rng(0)
+    seen = rng.normal(0.0, [1e-3, 1.0], (1_000, 2))
+    for first in (0, 500):  # of the first rows, or of later ones
+        scale, rows = ObsNormaliser(2), seen.copy()
+        rows[700, 1] = -1e6
+        known = [scale.update(part) for part in np.split(rows, [first] if first else [])]
+        assert np.argwhere(np.concatenate(known)).tolist() == [[700, 1]]
+        np.testing.assert_allclose(scale.scale, 1.0 / seen.std(axis=0), rtol=0.1)
+    for _ in range(60):  # a thing that lay still is carried 10 m: its scale follows
+        scale.update(rng.normal(0.0, [10.0, 1.0], (16, 2)))
+    assert 1.0 / float(scale.scale[0]) > 1.0
+    flag = np.zeros((1_000, 1))
+    flag[300] = 1.0
+    assert not ObsNormaliser(1).update(flag).any()
+
+
+def test_one_wrong_reward_ruins_no_scale() -> None:
+    rng, scale = np.random.default_rng(0), RewardScale(8, 0.9)
+    ended = np.zeros(8, bool)
+    for t in range(200):
+        reward = rng.normal(size=8)
+        if t == 50:
+            reward[2] = 1e7
+        last = scale(reward, ended)
+    assert 0.5 < np.abs(last / reward).mean() * np.sqrt(1.0 / (1.0 - 0.81)) < 2.0
 
 
 def test_obs_squashing_is_strictly_monotonic():

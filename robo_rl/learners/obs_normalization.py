@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import warnings
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from gymnasium import spaces
@@ -13,6 +17,11 @@ from robo_rl.rollout.vec_sim import HasWorkspace
 Array = np.ndarray
 
 FAR = 10.0  # deviations
+# A value that is more than OUTLIER deviations from all others adds to the variance no more than the
+# share ADDED of it: one wrong reading ruins no scale, and a column that begins to move has its
+# scale after few steps.
+OUTLIER, ADDED = 1000.0, 0.1
+_FEW = 16  # observations, of fewer of which nobody knows what is far
 _LEAST_STD = 1e-4  # a column that hardly moves is not blown up
 
 # What is looked at before learning: rows that begin anywhere, and push one way from there.
@@ -59,10 +68,13 @@ class ObsNormaliser(nn.Module):
         beyond = torch.clamp(scaled.abs() - FAR, min=0.0)
         return torch.clamp(scaled, -FAR, FAR) + torch.sign(scaled) * torch.log1p(beyond)
 
-    def update(self, obs: Array) -> None:
-        """Adds observations (..., obs_dim) to the statistics (Chan et al.'s parallel variance)."""
+    def update(self, obs: Array) -> Array:
+        """Adds observations (..., obs_dim) to the statistics (Chan et al.'s parallel variance).
+
+        Returns which values (..., obs_dim) bool are outliers, and count as nearer than they are.
+        """
         rows = torch.as_tensor(obs, dtype=torch.float64).reshape(-1, obs.shape[-1])
-        rows = rows.to(self.mean.device)
+        rows, outliers = self._nearer(rows.to(self.mean.device))
         count, mean = len(rows), rows.mean(dim=0)
         total, delta = self.count + count, mean - self.mean
         self.m2 += ((rows - mean) ** 2).sum(dim=0) + delta**2 * self.count * count / total
@@ -73,6 +85,50 @@ class ObsNormaliser(nn.Module):
         std = torch.where(std < self.still * least, least, std).clamp(min=_LEAST_STD)
         self.shift.copy_(self.mean)
         self.scale.copy_(1.0 / std)
+        return outliers.numpy(force=True).reshape(obs.shape)
+
+    def _nearer(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """(``rows`` with outliers as near as ADDED says, which those are), by the statistics so
+        far, or by the rows themselves without the farthest 0.1 % of each column."""
+        if self.count >= _FEW:
+            centre, spread = self.mean, torch.sqrt(self.m2 / self.count)
+        elif len(rows) >= _FEW:
+            centre = rows.median(dim=0).values
+            away = (rows - centre).abs()
+            usual = away.kthvalue(len(rows) - math.ceil(len(rows) / 1000), dim=0).values
+            spread = torch.where(away <= usual, away, 0.0).square().mean(dim=0).sqrt()
+        else:
+            return rows, torch.zeros_like(rows, dtype=torch.bool)
+        least = self.least_std.clamp(min=_LEAST_STD)
+        # Nothing is known of a column that has never moved.
+        spread = torch.where(spread > 0.0, spread.maximum(least), torch.inf)
+        away = rows - centre
+        outliers = away.abs() > OUTLIER * spread
+        if not outliers.any():
+            return rows, outliers
+        nearer = math.sqrt(ADDED * max(float(self.count), len(rows))) * spread
+        return torch.where(outliers, centre + nearer * away.sign(), rows), outliers
+
+
+class ObsOutlier(UserWarning):
+    """An observation is so far from all others that the observation scale leaves it out."""
+
+    one_line = True  # in the shell
+
+
+def warn_of_outliers(obs: Array, outliers: Array, names: Sequence[str], row: str) -> bool:
+    """Whether there are ``outliers`` (..., obs_dim) in ``obs``; an ObsOutlier warning names the
+    first: its ``row`` (of the last axis but one) and its column."""
+    if not outliers.any():
+        return False
+    at = tuple(np.argwhere(outliers)[0])
+    warnings.warn(
+        f"{row} {at[-2]} observed {names[at[-1]]} = {obs[at]:g}, more than {OUTLIER:,.0f} standard "
+        "deviations from what was observed before: the observation scale leaves it out",
+        ObsOutlier,
+        stacklevel=2,
+    )
+    return True
 
 
 class NormalisedObs(BaseFeaturesExtractor):

@@ -20,6 +20,7 @@ from robo_rl.learners.buffers import SavedReplayBuffer
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner
 from robo_rl.learners.memory_check import check_memory
+from robo_rl.learners.obs_normalization import warn_of_outliers
 from robo_rl.rollout import subprocess_scorer
 from robo_rl.runs.run_dir import Checkpoint, RunDir
 from robo_rl.runtime.memory import check_free
@@ -124,6 +125,7 @@ class _Loop(BaseCallback):
         self._began = {name: clock() for name, clock in _CLOCKS.items()}
         self._row_at, self._row_time = learner.env_steps, time.perf_counter()
         self._unseen: Array | None = None  # observations that the scale has not counted yet
+        self._warned = False  # of an outlier
         self._measured = learner.env_steps  # that it was measured on, or could have been
         self._stop = False
 
@@ -207,17 +209,25 @@ class _Loop(BaseCallback):
         if isinstance(buffer, SavedReplayBuffer):
             if not buffer.size():
                 return  # nothing is simulated
-            normaliser.update(buffer.observations[buffer.pos - 1])  # the step before this update
+            self._update_scale(buffer.observations[buffer.pos - 1])  # the step before this update
         elif not float(normaliser.count):
             # A new policy acts almost alike on any scale, so its first update can have the scale.
-            normaliser.update(buffer.observations)
+            self._update_scale(buffer.observations)
         else:
             self._unseen = buffer.observations
 
     def _count_obs(self) -> None:
         if self._unseen is not None and self._learner.normaliser is not None:
-            self._learner.normaliser.update(self._unseen)
+            self._update_scale(self._unseen)
             self._unseen = None
+
+    def _update_scale(self, obs: Array) -> None:
+        """Counts observations (..., N, obs_dim); of the first that is far from all says which."""
+        normaliser, names = self._learner.normaliser, self._learner.env.sim.obs_names
+        assert normaliser is not None
+        outliers = normaliser.update(obs)
+        if not self._warned:
+            self._warned = warn_of_outliers(obs, outliers, names, "environment")
 
     def _write_row(self) -> None:
         learner, now = self._learner, time.perf_counter()

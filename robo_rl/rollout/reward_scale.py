@@ -10,6 +10,8 @@ from stable_baselines3.common.running_mean_std import RunningMeanStd
 Array = np.ndarray
 
 _CLIP = 10.0  # deviations
+# A return farther than _OUTLIER deviations from all before adds that share to the variance.
+_OUTLIER, _ADDED, _FEW = 1000.0, 0.1, 16
 _LEAST_STD = 1e-4  # a reward that hardly varies is not blown up
 
 
@@ -27,11 +29,19 @@ class RewardScale:
 
     def __call__(self, reward: Array, done: Array) -> Array:
         """Scaled rewards (N,) f32 of one step; ``done`` (N,) bool ends the episode after it."""
-        self._return = self.gamma * self._return + reward
+        self._return = self._nearer(self.gamma * self._return + reward)
         self._stats.update(self._return)
         self._return[done] = 0.0
         std = max(float(np.sqrt(self._stats.var)), _LEAST_STD)
         return np.clip(reward / std, -_CLIP, _CLIP).astype(np.float32)
+
+    def _nearer(self, returns: Array) -> Array:
+        """``returns`` of which none is so far from those before that it alone is the scale."""
+        if self._stats.count < _FEW:
+            return returns
+        away, std = returns - self._stats.mean, max(float(np.sqrt(self._stats.var)), _LEAST_STD)
+        nearer = self._stats.mean + np.sqrt(_ADDED * self._stats.count) * std * np.sign(away)
+        return np.where(np.abs(away) > _OUTLIER * std, nearer, returns)
 
     def state_dict(self) -> dict[str, Array]:
         """The returns under way and their statistics."""
