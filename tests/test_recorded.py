@@ -316,6 +316,16 @@ def test_lerobot_dataset_round_trip(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert json.loads(tasks.schema.metadata[b"pandas"])["index_columns"] == ["task"]
     stats = json.loads((to / "meta" / "stats.json").read_text())
     assert set(stats) == set(info["features"])
+    for name, of in stats.items():
+        assert {*of} == {"min", "max", "mean", "std", "count", "q01", "q10", "q50", "q90", "q99"}
+        assert all(np.shape(of[q]) == np.shape(of["mean"]) for q in of if q != "count"), name
+    sent = np.array(table["action"].to_pylist())
+    np.testing.assert_allclose(stats["action"]["q10"], np.quantile(sent, 0.1, axis=0), atol=1e-6)
+    assert len(rows[1]["stats/action/q99"]) == sent.shape[1]
+    # rad from our zero, under names that LeRobot's robots do not have
+    names = info["features"]["action"]["names"]
+    assert names[-1] == "gripper.opening" and names[0] == "shoulder_pan.rad"
+    assert not [n for f in info["features"].values() for n in f["names"] or () if ".pos" in n]
     assert np.shape(stats["observation.images.front"]["mean"]) == (3, 1, 1)
     beside = pq.read_table(to / "sarm_progress.parquet")
     assert beside.column_names == ["index", "episode_index", "frame_index", "progress_sparse"]

@@ -3,7 +3,8 @@
 One file of each kind holds all episodes: ``data/chunk-000/file-000.parquet``, a video per camera,
 ``meta/episodes``, ``meta/tasks.parquet``, ``meta/stats.json``, ``meta/info.json``. A frame is a
 step at the policy's rate, and LeRobot's ``timestamp`` is its number over that rate; when it was
-really taken is ``taken_at``. Angles are rad, the gripper 0 closed to 1 open.
+really taken is ``taken_at``. Angles are rad (``shoulder_pan.rad``), the gripper 0 closed to 1 open
+(``gripper.opening``): the names are not those of LeRobot's own robots, whose zeros are others.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ PROGRESS = "sarm_progress.parquet"  # where LeRobot's sample weighting looks for
 BOOKS = {"timestamp": "float32"} | dict.fromkeys(
     ("frame_index", "episode_index", "index", "task_index"), "int64"
 )
+QUANTILES = (1, 10, 50, 90, 99)  # %, by which LeRobot's policies normalise
 PICTURES = 100  # at most, that a video's statistics are taken of
 
 
@@ -113,7 +115,8 @@ class _Dataset:
             raise ValueError(
                 f"LeRobot needs a whole number of frames/s, got 1 per {manifest.control_dt} s"
             )
-        joints = [f"{joint}.pos" for joint in (*manifest.joints, "gripper")]
+        # Not LeRobot's ".pos": degrees, or shares of a calibrated range, from a zero of its own.
+        joints = [*(f"{joint}.rad" for joint in manifest.joints), "gripper.opening"]
         columns = [
             f"{one.name}_{i}" if one.size > 1 else one.name
             for one in manifest.inputs
@@ -348,6 +351,7 @@ def _stats(values: Array) -> dict[str, list[float]]:
         "max": numbers.max(axis=0).tolist(),
         "mean": numbers.mean(axis=0).tolist(),
         "std": numbers.std(axis=0).tolist(),
+        **{f"q{q:02d}": np.quantile(numbers, q / 100, axis=0).tolist() for q in QUANTILES},
         "count": [len(values)],
     }
 
