@@ -9,18 +9,24 @@ import subprocess
 import sys
 import time
 import tomllib
+import warnings
 from importlib import metadata
 from pathlib import Path
 
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.spaces import Box
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from stable_baselines3.common.env_util import make_vec_env
 
 import sims
+from robo_rl.config.train_config import TrainConfig
+from robo_rl.rewards.gym_wrapper import WithFrames
 from robo_rl.rollout.vec_sim import VecSim, episode_steps
-from sims.external.gymnasium_env import ExternalEnvError, GymnasiumEnv
+from robo_rl.training.gymnasium import GymnasiumEvaluation, evaluate_gymnasium
+from sims.external.gymnasium_env import ExternalEnvError, GymnasiumEnv, NoTimeLimit
 from sims.rendering.resize import resize_frames
 
 Array = np.ndarray
@@ -422,3 +428,133 @@ def test_train_extra_suffices_for_gymnasium_mujoco_envs() -> None:
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     needed = {canonicalize_name(d) for name in loaded for d in owners.get(name, ())}
     assert "imageio" in needed and needed <= brought
+
+
+class Endless(gymnasium.Env):
+    """Never ends by itself; it succeeds in its tenth step alone, and renders into one array."""
+
+    observation_space = Box(-np.inf, np.inf, (1,))
+    action_space = Box(-1.0, 1.0, (1,))
+    metadata = {"render_modes": ["rgb_array"]}
+    render_mode = "rgb_array"
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        self.picture = np.zeros((4, 4, 3), np.uint8)
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None):
+        super().reset(seed=seed)
+        self.t = 0
+        return self.obs, {}
+
+    @property
+    def obs(self) -> np.ndarray:
+        return np.array([self.t], np.float32)
+
+    def step(self, action):
+        self.t += 1
+        return self.obs, 0.0, False, False, {"success": self.t == 10}
+
+    def render(self):
+        self.picture[:] = 10 * self.t
+        return self.picture
+
+
+gymnasium.register("Endless-v0", entry_point=Endless)
+gymnasium.register("Late-v0", entry_point=Endless, max_episode_steps=20)
+
+
+def test_an_env_without_a_time_limit_is_given_one_that_is_stated() -> None:
+    """In each environment by itself, from its own reset on."""
+    with pytest.warns(NoTimeLimit, match="gym:Endless-v0 has no time limit: .* after 1,000 steps"):
+        sim = GymnasiumEnv("gym:Endless-v0", 2)
+    assert sim.max_steps == 1000
+    sim.reset()
+    ends = []
+    for t in range(1500):
+        over = sim.step(np.zeros((2, 1))).truncated
+        ends += [(t + 1, int(i)) for i in np.flatnonzero(over)]
+        mask = over | (np.array([False, True]) & (t == 299))
+        if mask.any():
+            sim.reset(mask)
+    assert ends == [(1000, 0), (1300, 1)]
+    sim.close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sim = GymnasiumEnv("gym:Endless-v0", 1, kwargs={"max_episode_steps": 30})
+    assert sim.max_steps == 30
+    sim.close()
+
+
+def test_success_is_told_at_the_end_and_at_any_step() -> None:
+    config = TrainConfig(task="gym:Late-v0", reward="task")
+    found = evaluate_gymnasium(config, lambda obs: np.zeros((len(obs), 1)), 40)
+    assert (found.successes, found.successes_once) == (0, 40)
+    assert (
+        "success 0.0 % (0.0-8.8, n=40) at the end of an episode, 100.0 % (91.2-100.0) at any"
+        in (found.line())
+    )
+    assert GymnasiumEvaluation.from_dict(found.as_dict()) == found
+    old = {k: v for k, v in found.as_dict().items() if k != "successes_once"}
+    assert "at any step" not in GymnasiumEvaluation.from_dict(old).line()
+
+
+def test_frames_of_an_env_that_renders_into_one_array_are_copied() -> None:
+    """That of an episode's last step shows that step, and not the reset after it."""
+    envs = make_vec_env(
+        "Late-v0", 2, wrapper_class=WithFrames, env_kwargs={"render_mode": "rgb_array"}
+    )
+    envs.reset()
+    frames = [envs.step(np.zeros((2, 1)))[3][1]["frame"] for _ in range(20)]
+    assert [int(frame[0, 0, 0]) for frame in frames] == [10 * t for t in range(1, 21)]
+    envs.close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sim = GymnasiumEnv("gym:Endless-v0", 1, frames=True)
+    sim.reset()
+    first = sim.render()
+    sim.step(np.zeros((1, 1)))
+    assert (first == 0).all() and (sim.render() == 10).all()
+    sim.close()
+
+
+UNSTABLE = """
+import gymnasium, mujoco, numpy as np
+from gymnasium.envs.mujoco.half_cheetah_v5 import HalfCheetahEnv
+
+class Unstable(HalfCheetahEnv):
+    def step(self, action):
+        self.data.qvel[:] = 1e20
+        return super().step(action)
+
+gymnasium.register("Unstable-v0", entry_point=Unstable, max_episode_steps=20)
+"""
+
+
+@pytest.mark.parametrize("python", ["", sys.executable])
+def test_mujocos_warnings_leave_no_file(python: str, tmp_path: Path) -> None:
+    """Where the command was given, or the far interpreter began; the first is on stderr."""
+    (tmp_path / "unstable.py").write_text(UNSTABLE)
+    code = (
+        "import sims, numpy as np\n"
+        "if __name__ == '__main__':\n"
+        f"    env = sims.make('gym:unstable:Unstable-v0', 2, python={python!r})\n"
+        "    env.reset()\n"
+        "    for _ in range(3): env.step(np.zeros((2, env.act_dim)))\n"
+        "    own = sims.make('hopper', 64, num_threads=2)\n"  # on their threads
+        "    own.reset()\n"
+        "    own.views.qvel[:] = 1e20\n"
+        "    own.step(np.zeros((64, own.act_dim)))\n"
+        "    env.close()\n"
+    )
+    paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["unstable.py"]
+    assert done.stderr.count("MuJoCo: Nan, Inf or huge value") == 1

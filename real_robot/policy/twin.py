@@ -21,6 +21,7 @@ from real_robot.perception.base import Pose
 from real_robot.perception.scene_poses import pose_slots
 from real_robot.safety.filter import SafetyStop
 from sims.core.task import Task
+from sims.utils.mujoco_warnings import take_mujoco_warnings
 
 Array = np.ndarray
 
@@ -35,6 +36,7 @@ class Twin:
         robot = robot_of(task)
         model = task.spec().compile()
         self.joints = robot.joints
+        take_mujoco_warnings()
         self.batch = Batch(model, 1, nthread=1, persistent=task.persistent)
         self._views = task.bind(self.batch)
         self._arm = ArmLayout(model, robot)

@@ -16,6 +16,7 @@ from sims.core.rng import RowRng
 from sims.core.task import Task
 from sims.randomization.domain_randomization import ArmServos
 from sims.truth import SuccessJudge
+from sims.utils.mujoco_warnings import take_mujoco_warnings
 
 Array = np.ndarray
 
@@ -30,6 +31,7 @@ class SimScene:
         self.task, self.robot = task, robot_of(task)
         model = task.spec().compile()
         self.timestep = float(model.opt.timestep)  # s
+        take_mujoco_warnings()
         self.batch = Batch(model, 1, nthread=1, persistent=task.persistent)
         self.arm = ArmLayout(model, self.robot)
         self._views = task.bind(self.batch)

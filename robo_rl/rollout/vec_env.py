@@ -94,7 +94,7 @@ class SB3VecEnv(VecEnv):
             goes_on = not getattr(self.reward_model, "episodic", False)
             over = step.truncated & ~step.terminated & goes_on
             for i in ids:
-                infos[i]["terminal_observation"] = obs[i]
+                infos[i]["terminal_observation"] = obs[i].copy()
                 infos[i]["TimeLimit.truncated"] = bool(over[i])
             obs = self.sim.reset(done)
             self._look = self.observer.observe(after, ids)

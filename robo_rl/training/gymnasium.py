@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from reward_models.analysis.metrics import wilson
 from reward_models.base import from_dict
 from reward_models.goals import Refusal
 from robo_rl.config.train_config import TrainConfig
@@ -39,10 +38,11 @@ class GymnasiumEvaluation:
     episodes: int
     return_mean: float
     return_std: float
-    successes: int | None  # None: the env reports no success
+    successes: int | None  # at the end of an episode; None: the env reports no success
     seed: int
     floors: Baselines | None = None  # of success, in the first of these episodes
     beneath: Mapping[str, float] | None = None  # mean return of each baseline, by name
+    successes_once: int | None = None  # at any step of an episode; None: not reported, or not known
 
     def line(self) -> str:
         """``return 3411.2 (deviation 20.1, n=100)``, and success where the env reports it."""
@@ -51,9 +51,10 @@ class GymnasiumEvaluation:
         if self.successes is None:
             unjudged = "success not measured: the env does not report it"
             return f"{worth}, n={self.episodes}){less}; {unjudged}"
-        low, high = (100 * x for x in wilson(self.successes, self.episodes))
-        share = 100 * self.successes / self.episodes
-        said = f"{worth}){less}; success {share:.1f} % ({low:.1f}-{high:.1f}, n={self.episodes})"
+        said = f"{worth}){less}; success {SuccessRate(self.successes, self.episodes).line()}"
+        if self.successes_once is not None:
+            once = SuccessRate(self.successes_once, self.episodes).line(self.episodes)
+            said += f" at the end of an episode, {once} at any step"
         return said if self.floors is None else f"{said}; {self.floors.line(self.episodes)}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -120,7 +121,7 @@ def evaluate_gymnasium(
     changed.
     """
     told = partial(progress, "evaluate")
-    worth, success = _played(config, episodes, seed, lambda sim: act, told)
+    worth, success, once = _played(config, episodes, seed, lambda sim: act, told)
     floors, less = None, None
     if beneath:
         few = min(episodes, FEW)
@@ -129,8 +130,8 @@ def evaluate_gymnasium(
             name: _played(config, few, seed, way, partial(progress, name))
             for name, way in ways.items()
         }
-        less = {name: float(worth.mean()) for name, (worth, _) in played.items()}
-        won = [w for _, w in played.values() if w is not None]
+        less = {name: float(worth.mean()) for name, (worth, *_) in played.items()}
+        won = [w for _, w, _ in played.values() if w is not None]
         if success is not None and len(won) == len(ways):
             floors = Baselines(*(SuccessRate(int(w.sum()), few) for w in won))
     return GymnasiumEvaluation(
@@ -141,6 +142,7 @@ def evaluate_gymnasium(
         seed,
         floors,
         less,
+        None if once is None else int(once.sum()),
     )
 
 
@@ -158,10 +160,11 @@ def _played(
     seed: int,
     way: Callable[[GymnasiumEnv], Act],
     progress: Callable[[float], None] = lambda share: None,
-) -> tuple[Array, Array | None]:
-    """(return (episodes,), success (episodes,), or None where the env does not say)."""
+) -> tuple[Array, Array | None, Array | None]:
+    """(return (episodes,), success at the end, success at any step), each (episodes,), or None
+    where the env does not say."""
     sim = make_gymnasium_env(config, min(episodes, ROWS), seed)
-    act, worths, successes = way(sim), np.zeros(0), np.zeros(0, bool)
+    act, worths, successes = way(sim), np.zeros(0), np.zeros((2, 0), bool)
     judged = True
     while len(worths) < episodes:
         done, more = len(worths) / episodes, min(sim.num_envs / episodes, 1.0)
@@ -171,15 +174,16 @@ def _played(
         worths = np.concatenate([worths, worth])[:episodes]
         judged = judged and success is not None
         if success is not None:
-            successes = np.concatenate([successes, success])[:episodes]
+            successes = np.concatenate([successes, success], axis=1)[:, :episodes]
     sim.close()
-    return worths, successes if judged else None
+    return worths, *(successes if judged else (None, None))
 
 
 def _episode(
     sim: GymnasiumEnv, act: Act, progress: Callable[[float], None]
 ) -> tuple[Array, Array | None]:
-    """(return (N,), success (N,) at the end, or None) of one episode of every row."""
+    """(return (N,), success (2, N) at the end and at any step, or None) of one episode of every
+    row."""
     obs = sim.reset()
     over, worth = np.zeros(sim.num_envs, bool), np.zeros(sim.num_envs)
     success: Any = None
@@ -188,8 +192,9 @@ def _episode(
         step = sim.step(act(obs))
         worth += np.where(over, 0.0, step.reward)
         if "success" in step.info:
-            before = np.zeros(sim.num_envs, bool) if success is None else success
-            success = np.where(over, before, step.info["success"])
+            now = step.info["success"]
+            before = np.zeros((2, sim.num_envs), bool) if success is None else success
+            success = np.where(over, before, [now, before[1] | now])
         over |= step.terminated | step.truncated
         obs = step.obs
         steps += 1

@@ -21,6 +21,7 @@ from sims.rendering.cameras import Appearance, Camera
 from sims.rendering.render_pool import RenderPool
 from sims.robots.rate_limits import RateLimitedTargets
 from sims.truth import SuccessJudge
+from sims.utils.mujoco_warnings import take_mujoco_warnings
 
 Array = np.ndarray
 
@@ -72,6 +73,7 @@ class BatchEnv:
         self.n_substeps = _whole_steps(task.control_dt, self.model.opt.timestep)
         self.max_steps = _whole_steps(task.episode_s, task.control_dt)
         self.control_dt, self.cameras = task.control_dt, tuple(c.name for c in task.cameras)
+        take_mujoco_warnings()  # a failed simulation is counted here
         self.batch = Batch(
             self.model,
             num_envs,
@@ -323,6 +325,11 @@ class BatchEnv:
         """State rows (n, nstate) f64: everything a frame or a restart depends on."""
         rows = slice(None) if ids is None else ids
         return np.concatenate([self._state[rows], self._commands[rows]], axis=1)
+
+    def mujoco_state(self) -> Array:
+        """MuJoCo's state (N, k) f64 of all environments: all that a frame depends on, in any
+        BatchEnv of the task."""
+        return self._state.copy()
 
     def set_state(self, states: Array) -> Array:
         """Observations (N, obs_dim) f32 of state rows (N, nstate), which are written; every view is

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -36,14 +37,22 @@ class ExternalEnvError(OSError):
     """The env cannot be drawn, or that of the other interpreter failed, died or does not answer."""
 
 
+class NoTimeLimit(UserWarning):
+    """An env does not end its episodes after some number of steps."""
+
+    one_line = True  # in the shell
+
+
 class GymnasiumEnv:
     """``num_envs`` rows of the Gymnasium env ``gym:ID``; a VecSim.
 
     ``info["success"]`` is there where the env reports ``is_success`` or ``success``. Signals:
     ``obs``. There is a camera where ``frames`` is asked for, whose frames are of ``frame_size``
-    (height, width) px where that is said. ``kwargs`` go to the constructor;
+    (height, width) px where that is said, stretched, or with ``frame_crop`` cropped to its shape.
+    ``kwargs`` go to the constructor;
     in them ``"$SEED"`` stands for each row's own seed, for envs that ``reset(seed=...)`` does not
-    seed.
+    seed. An episode ends after ``max_steps`` steps at most, the limit that the env was registered
+    or made with (``kwargs``: ``max_episode_steps``), else 1,000.
     """
 
     def __init__(
@@ -54,6 +63,7 @@ class GymnasiumEnv:
         seed: int = 0,
         frames: bool = False,
         frame_size: tuple[int, int] | None = None,
+        frame_crop: bool = False,
         python: str | Path = "",
         timeout_s: float = 60.0,
         **options: Any,
@@ -72,8 +82,15 @@ class GymnasiumEnv:
         self.obs_dim, self.act_dim = told["obs_dim"], told["act_dim"]
         self.obs_names = tuple(f"obs[{i}]" for i in range(self.obs_dim))
         self.control_dt, self.max_steps = told["control_dt"], told["max_steps"]
+        if not told["limited"]:
+            warnings.warn(
+                f"{name} has no time limit: episodes end after {self.max_steps:,} steps; "
+                """--env-kwargs '{"max_episode_steps": N}' sets another limit""",
+                NoTimeLimit,
+                stacklevel=2,
+            )
         self.cameras: tuple[str, ...] = (CAMERA,) if frames else ()
-        self.frame_size = frame_size
+        self.frame_size, self.frame_crop = frame_size, frame_crop
         self._last = np.zeros((num_envs, self.obs_dim), np.float32)
         self._judges = False
 
@@ -146,7 +163,8 @@ class GymnasiumEnv:
         rows = np.arange(self.num_envs) if ids is None else np.asarray(ids)
         from sims.rendering.resize import resize_frames  # OpenCV: a sixth of a second that few need
 
-        return resize_frames(self._side.render(rows.tolist(), self.frame_size), self.frame_size)
+        frames = self._side.render(rows.tolist(), self.frame_size)
+        return resize_frames(frames, self.frame_size, self.frame_crop)
 
     def close(self) -> None:
         """Ends the env, and its process if it has one; safe to call twice."""

@@ -8,17 +8,21 @@ alone, and is started by path. Run as a program it makes the rows that its first
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
+import runpy
 import sys
 from ctypes.util import find_library
 
 import gymnasium
 import numpy as np
+from gymnasium.envs.registration import load_env_creator
 from gymnasium.spaces import Box, Discrete
 from gymnasium.spaces.utils import flatten, flatten_space
 
+NO_LIMIT = 1000  # steps of an episode of an env that has no time limit
 SEED = "$SEED"  # in the env's arguments: each row's own seed
 
 
@@ -29,6 +33,17 @@ def render_headless() -> None:
         os.environ.setdefault("MUJOCO_GL", "osmesa" if osmesa else "egl")
 
 
+def import_env(env_id: str) -> None:
+    """Imports what ``gymnasium.make`` will: with it MuJoCo, where the env has it."""
+    with contextlib.suppress(Exception):  # make says what is wrong
+        module, _, name = env_id.rpartition(":")
+        if module:
+            importlib.import_module(module)
+        entry = gymnasium.spec(name).entry_point
+        if isinstance(entry, str):
+            load_env_creator(entry)
+
+
 class WorkerEnvs:
     """``n`` copies of one env. A row that has ended stays where it is until it is reset."""
 
@@ -37,6 +52,9 @@ class WorkerEnvs:
             render_headless()  # before anything imports MuJoCo, which looks how it is to draw then
         if options.get("import"):
             importlib.import_module(options["import"])  # whose import registers the env
+        import_env(env_id)
+        beside = os.path.join(os.path.dirname(__file__), "..", "utils", "mujoco_warnings.py")
+        runpy.run_path(beside)["take_mujoco_warnings"]()  # it imports no more than this file does
         mode = {"render_mode": "rgb_array"} if frames else {}
         kwargs = {**mode, **options.get("kwargs", {})}
         self.envs = [
@@ -70,17 +88,22 @@ class WorkerEnvs:
         self.action_shape, self.action_dtype = box.shape, box.dtype
         self.obs = np.zeros((n, self.obs_dim))
         self.ended = np.zeros((n, 2), bool)  # terminated, truncated
+        limit = env.spec.max_episode_steps if env.spec else None
+        self.limited = bool(limit and limit > 0)
+        self.max_steps = limit if self.limited else NO_LIMIT
+        self.steps = np.zeros(n, int)  # of each episode so far
 
     def describe(self) -> dict:
         """What the other side needs to know before the first step."""
         env = self.envs[0]
-        spec, fps = env.spec, (env.metadata or {}).get("render_fps")
+        fps = (env.metadata or {}).get("render_fps")
         dt = getattr(env.unwrapped, "dt", None)
         return {
             "obs_dim": self.obs_dim,
             "act_dim": self.act_dim,
             "control_dt": float(dt) if dt else 1.0 / fps if fps else 1.0,
-            "max_steps": (spec.max_episode_steps if spec else None) or 1000,
+            "max_steps": self.max_steps,
+            "limited": self.limited,
         }
 
     def reset(self, ids: list[int]) -> None:
@@ -90,6 +113,7 @@ class WorkerEnvs:
             self.seeds[i] = None
             self.obs[i] = flatten(self.space, obs)
             self.ended[i] = False
+            self.steps[i] = 0
 
     def step(self, action: np.ndarray, reward: np.ndarray, success: np.ndarray) -> None:
         """Fills ``reward`` (n,) and ``success`` (n,): 1, 0, or -1 where the env does not say."""
@@ -105,7 +129,9 @@ class WorkerEnvs:
                 given = self.first + int(np.argmax(theirs[i]))
             obs, worth, terminated, truncated, info = env.step(given)
             self.obs[i] = flatten(self.space, obs)
-            reward[i], self.ended[i] = worth, (terminated, truncated)
+            self.steps[i] += 1
+            over = truncated or self.steps[i] >= self.max_steps  # whatever the env has of a limit
+            reward[i], self.ended[i] = worth, (terminated, over)
             said = info.get("is_success", info.get("success"))
             success[i] = -1 if said is None else bool(said)
 
@@ -117,7 +143,7 @@ class WorkerEnvs:
             if getattr(drawn_by, "viewer", self) is None:  # before its first frame
                 drawn_by.height = min(drawn_by.height or size[0], size[0])
                 drawn_by.width = min(drawn_by.width or size[1], size[1])
-        return np.stack([np.asarray(self.envs[i].render(), np.uint8) for i in ids])
+        return np.stack([np.array(self.envs[i].render(), np.uint8) for i in ids])
 
     def close(self) -> None:
         for env in self.envs:
