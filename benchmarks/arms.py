@@ -137,8 +137,8 @@ def measure(of: Driven, place: RowFolder) -> dict[str, Any]:
         "goal": of.policy.goal,
         "arm": of.policy.robot,
         "stiffness": of.policy.stiffness,
-        "simulation": result["evaluation_shaped"],
-        "without_limits": result["evaluation"],
+        "simulation": result["evaluation"],
+        "without_limits": result["evaluation_unlimited"],
         "env_steps": result["env_steps"],
     }
     for way in arm_settings(of.policy):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -412,6 +413,7 @@ def test_rate_limited_run_gets_rate_limited_demos(tmp_path: Path) -> None:
         written.check(sims.make("lift", ROWS))
 
 
+
 def test_rate_limited_run_reports_rate_limited_success(
     short_video: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -419,9 +421,22 @@ def test_rate_limited_run_reports_rate_limited_success(
     how = ["--env-steps", "160", "--episodes", "8", "--runs", str(tmp_path), "--name", "run"]
     tuning = ["--tuning.clone-updates", "16", "--tuning.no-normalise-obs"]
     assert main(["train", *asked, *how, *tuning]) == 0
-    assert "within the bridge's limits: success" in " ".join(capsys.readouterr().err.split())
-    page = (tmp_path / "run" / "report.html").read_text()
-    assert "Within the limits that the bridge on an arm keeps to: success" in page
+    told = capsys.readouterr()
+    other = "without the rate limits it was trained in: success"
+    assert other in " ".join(told.err.split()) and other not in told.out
+    assert "on the selection seed, rate-limited actions; " in told.out.splitlines()[-1]
+    run = RunDir.open(tmp_path / "run")
+    assert other in (run.path / "report.html").read_text()
+    limited, without = (run.result[n] for n in ("evaluation", "evaluation_unlimited"))
+    assert limited["rate_limited"] and not without["rate_limited"]
+    assert main(["evaluate", str(run.path), "--episodes", "8", "--judge", "select"]) == 0
+    again = capsys.readouterr().out
+    assert "on the selection seed, rate-limited actions; " in again
+    assert f"success {100 * limited['success']:.1f} %" in again
+    old = json.loads((run.path / "result.json").read_text())
+    old |= {"evaluation": old.pop("evaluation_unlimited"), "evaluation_shaped": limited}
+    (run.path / "result.json").write_text(json.dumps(old))
+    assert run.result["evaluation"] == limited  # a run of before says so, too
 
 
 def test_resume_requires_the_same_demonstrations(demos: Path, tmp_path: Path) -> None:

@@ -42,9 +42,9 @@ def main(argv: Sequence[str]) -> int:
     from robo_rl.evaluation.evaluate import (
         EVAL_SEEDS,
         NOT_JUDGED,
+        conditions_of,
         evaluate,
         evaluate_expert,
-        randomization_of,
         summary_line,
         task_of_run,
     )
@@ -89,11 +89,12 @@ def main(argv: Sequence[str]) -> int:
         task = single_goal(task, command.goal)
     with stage_progress(Console(stderr=True)) as progress:
         if command.expert:
-            evaluation = evaluate_expert(task, **exam, progress=progress)
+            limited = bool(run.config.get("shaped"))
+            evaluation = evaluate_expert(task, **exam, shaped=limited, progress=progress)
         else:
             act = load_policy(run.path).act
-            rows = randomization_of(run.config | asked, task, command.randomize)
-            evaluation = evaluate(task, act, **exam, randomize=rows, progress=progress)
+            under = conditions_of(run.config | asked, task, command.randomize)
+            evaluation = evaluate(task, act, **exam, **under, progress=progress)
     print(
         json.dumps(evaluation.as_dict(), indent=1) if command.as_json else summary_line(evaluation)
     )

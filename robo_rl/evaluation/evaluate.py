@@ -62,6 +62,7 @@ class Evaluation:
     misses: dict[str, int] = field(default_factory=dict)
     return_mean: float | None = None  # of the task's dense reward (locomotion)
     return_sd: float | None = None  # over the episodes
+    rate_limited: bool = False  # actions within the bridge's limits of speed, acceleration, jerk
 
     @property
     def success(self) -> float:
@@ -79,6 +80,7 @@ class Evaluation:
     def line(self) -> str:
         """``success 97.3 % (95.8-98.3, n=1000) on the selection seed; doing nothing ...``."""
         on = SEED_NAMES.get(self.seed, f"seed {self.seed}")
+        on += ", rate-limited actions" if self.rate_limited else ""
         on += f", rows randomised by {self.randomize:g}" if self.randomize else ""
         on += f", with {self.arm}" if self.arm else ""
         parts = [f"success {SuccessRate(self.successes, self.episodes).line()} on the {on}"]
@@ -148,12 +150,17 @@ def evaluate_expert(
     *,
     episodes: int = 1000,
     seed: int = TEST_SEED,
+    shaped: bool = False,
     progress: Callable[[str, float], None] = lambda stage, share: None,
 ) -> Evaluation:
     """The task's own expert on the same episodes."""
     rng = np.random.default_rng(seed)
     return _evaluated(
-        task, lambda env: lambda *_: task.expert(env.views, rng), episodes, {"seed": seed}, progress
+        task,
+        lambda env: lambda *_: task.expert(env.views, rng),
+        episodes,
+        {"seed": seed, "shaped": shaped},
+        progress,
     )
 
 
@@ -193,6 +200,7 @@ def summarize(
         _misses(env, outcome.success),
         None if returned is None else float(returned.mean()),
         None if returned is None else float(returned.std()),
+        env.shaped,
     )
 
 
@@ -231,15 +239,17 @@ def record(
     episodes: int,
     seed: int = SELECT_SEED,
     judged: bool = True,
+    shaped: bool = False,
     randomize: float | Randomize = 0.0,
 ) -> Recording:
     """``episodes`` whole episodes of ``act``; without ``judged`` the task's goal is not meant.
 
-    ``randomize`` as of ``evaluate``; what is kept are states of the plain simulator.
+    ``shaped`` and ``randomize`` as of ``evaluate``; the states are MuJoCo's alone.
     """
-    env = make_randomized_env(task, episodes, width=randomize, seed=seed, judged=judged)
+    options = {"seed": seed, "judged": judged, "shaped": shaped}
+    env = make_randomized_env(task, episodes, width=randomize, **options)
     obs = env.reset()
-    states, signals, actions = [BatchEnv.state(env)], [env.signals()], []
+    states, signals, actions = [env.mujoco_state()], [env.signals()], []
     measured = judged and env.judge is None
     success, distance = [env.held.copy()], [env.distance()] if measured else []
     live, terminated, over = [], [], np.zeros(episodes, bool)
@@ -249,7 +259,7 @@ def record(
         live.append(~over)
         terminated.append(step.terminated)
         over = over | step.terminated | step.truncated
-        states.append(BatchEnv.state(env))
+        states.append(env.mujoco_state())
         signals.append(env.signals())
         actions.append(action)
         if judged:
@@ -277,6 +287,14 @@ def randomization_of(
     latency, stiffness = config.get("latency", 0.0), config.get("stiffness")  # older runs: none
     known = ArmConditions(latency=latency, stiffness=stiffness or None)
     return width if known == PLAIN else known.randomization(task, width)
+
+
+def conditions_of(config: Mapping[str, Any], task: Task[Any], width: float = 0.0) -> dict[str, Any]:
+    """What the policy of a run's config is judged and recorded under, as arguments of ``evaluate``
+    and ``record``: the rate limits and the arm that it was trained for, and randomisation by
+    ``width``."""
+    rows = randomization_of(config, task, width)
+    return {"shaped": bool(config.get("shaped")), "randomize": rows}
 
 
 def task_of_run(config: Mapping[str, Any], key: str) -> Task[Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from reward_models.base import RewardModel, Segment
 from robo_rl.evaluation.evaluate import Recording
-from robo_rl.runs.video import annotate, grid, write_webm
+from robo_rl.runs.video import ANNOTATED, annotate, grid, write_webm
 from sims.core.task import Task
 from sims.envs.batch_env import BatchEnv
 
@@ -50,4 +50,4 @@ def write_rollout_video(path: Path, task: Task[Any], shown: Recording, reward: A
         videos.append(annotate(frames, curve, held, f"episode {row + 1}"))
     env.close()
     together = (grid(images, COLUMNS) for images in zip(*videos, strict=True))
-    write_webm(path, together, fps=1.0 / (every * shown.control_dt))
+    write_webm(path, together, fps=1.0 / (every * shown.control_dt), comment=ANNOTATED)

@@ -43,7 +43,7 @@ def write_report(run: RunDir) -> Path:
             f"{result['env_steps']:,} steps</p>",
             section(
                 title,
-                _gymnasium_headline(judged) if foreign else _headline(judged) + _within(result),
+                _gymnasium_headline(judged) if foreign else _headline(judged) + _unlimited(result),
             ),
             _video(run.path / "video.webm", judged is not None and not foreign),
             section("The frames that were paid most", _still(run.path / "paid.png")),
@@ -68,12 +68,12 @@ def _scene_of(config: Mapping[str, Any]) -> str:
     return f"{config['task']}{arm}{things}{scene}"
 
 
-def _within(result: Mapping[str, Any]) -> str:
-    """The same of a policy that was trained for it, as the arm will move."""
-    if (shaped := result.get("evaluation_shaped")) is None:
+def _unlimited(result: Mapping[str, Any]) -> str:
+    """What a policy that was trained with rate limits comes to without them."""
+    if (without := result.get("evaluation_unlimited")) is None:
         return ""
-    line = Evaluation.from_dict(shaped).line()
-    return f"<p>Within the limits that the bridge on an arm keeps to: {html.escape(line)}.</p>"
+    line = Evaluation.from_dict(without).line()
+    return f"<p>For comparison, without the rate limits it was trained in: {html.escape(line)}.</p>"
 
 
 def _headline(judged: Evaluation | None) -> str:

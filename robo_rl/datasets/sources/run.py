@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from robo_rl.datasets.sources.base import SourceEpisode, SourceOptions, render_episode
-from robo_rl.evaluation.evaluate import TEST_SEED, randomization_of, record, task_of_run
+from robo_rl.evaluation.evaluate import TEST_SEED, conditions_of, record, task_of_run
 from robo_rl.runs.policy import load_policy
 from robo_rl.runs.run_dir import RunDir
 from sims.envs.batch_env import BatchEnv
@@ -22,8 +22,8 @@ def episodes(path: Path, watch: SourceOptions) -> Iterator[SourceEpisode]:
     run, count = RunDir.open(path), watch.episodes or 1
     task = task_of_run(run.config, run.result["truth"])
     text = watch.sentence(task, run.result["goal"], path)
-    act, arm = load_policy(path).act, randomization_of(run.config, task)
-    shown = record(task, act, episodes=count, seed=TEST_SEED + 1, randomize=arm)
+    under = conditions_of(run.config, task)
+    shown = record(task, load_policy(path).act, episodes=count, seed=TEST_SEED + 1, **under)
     env = BatchEnv(task, 1)
     for row in range(count):
         distance = None if shown.distance is None else shown.distance[:, row]
