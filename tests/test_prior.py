@@ -413,7 +413,6 @@ def test_rate_limited_run_gets_rate_limited_demos(tmp_path: Path) -> None:
         written.check(sims.make("lift", ROWS))
 
 
-
 def test_rate_limited_run_reports_rate_limited_success(
     short_video: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -429,7 +428,7 @@ def test_rate_limited_run_reports_rate_limited_success(
     assert other in (run.path / "report.html").read_text()
     limited, without = (run.result[n] for n in ("evaluation", "evaluation_unlimited"))
     assert limited["rate_limited"] and not without["rate_limited"]
-    assert main(["evaluate", str(run.path), "--episodes", "8", "--judge", "select"]) == 0
+    assert main(["evaluate", str(run.path), "--episodes", "8", "--eval-seeds", "validation"]) == 0
     again = capsys.readouterr().out
     assert "on the selection seed, rate-limited actions; " in again
     assert f"success {100 * limited['success']:.1f} %" in again

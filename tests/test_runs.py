@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from real_robot import BundleError, PolicyBundle
+from robo_rl.cli import main
 from robo_rl.runs.run_dir import (
     META,
     STATE,
@@ -27,6 +28,8 @@ from robo_rl.runs.run_dir import (
     atomic_write,
     jsonable,
     load_checkpoint,
+    run_folder,
+    slug,
 )
 
 
@@ -267,3 +270,27 @@ def test_hostile_checkpoint_is_refused_without_running(run, tmp_path, name, kind
     assert not trap.exists()
     pickle.loads(pickle.dumps(Bomb(trap)))
     assert trap.exists()  # the trap works
+
+
+@pytest.mark.parametrize("name", ["../../esc", "..", ".", "/tmp/esc", "a/../../esc"])
+def test_no_name_leads_out_of_the_folder_of_runs(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever makes a run; a folder below it is one."""
+    runs = ["--runs", str(tmp_path / "runs"), "--name", name]
+    for command in (
+        ["train", "reach", "--reward", "task", "--env-steps", "1600"],
+        ["train", "gym:CartPole-v1", "--reward", "task"],
+        ["sweep", "reach", "--reward", "task", "--over", "learner=ppo"],
+        ["search", "reach", "--goal", "touch_red_cube"],
+    ):
+        assert main([*command, *runs]) == 1
+        assert f"expected a name below {tmp_path / 'runs'}, got {name!r}" in capsys.readouterr().err
+    assert run_folder(tmp_path, "a/b") == tmp_path / "a" / "b"
+
+
+def test_names_of_long_goals_differ_where_the_goals_do() -> None:
+    long = "push the red cube next to the blue ball and then hold still for 2 s within {} seconds"
+    names = {slug(long.format(k)) for k in (6, 7)}
+    assert len(names) == 2 and all(len(name) <= 60 for name in names)
+    assert slug("the gripper touches the red cube") == "the-gripper-touches-the-red-cube"

@@ -89,7 +89,7 @@ def main(argv: Sequence[str]) -> int:
         task = single_goal(task, command.goal)
     with stage_progress(Console(stderr=True)) as progress:
         if command.expert:
-            limited = bool(run.config.get("shaped"))
+            limited = bool(run.config.get("rate_limited"))
             evaluation = evaluate_expert(task, **exam, shaped=limited, progress=progress)
         else:
             act = load_policy(run.path).act

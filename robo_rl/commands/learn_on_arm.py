@@ -27,7 +27,7 @@ from robo_rl.on_robot_learning.config import (
     bundle_of,
 )
 from robo_rl.on_robot_learning.session import OnRobotSession
-from robo_rl.runs.run_dir import RunDir
+from robo_rl.runs.run_dir import RunDir, run_folder
 
 THINK = 0.01  # s that the policy may take in real time
 # What is said anew for each start; of these the last two by somebody who looks at the arm then.
@@ -82,7 +82,7 @@ def main(argv: Sequence[str]) -> int:
         )
     task = task_of_bundle(manifest)
     made = f"{task.name}-{task.goal}-{manifest.arm}-on-arm-{command.seed}".replace("_", "-")
-    path = command.resume or command.runs / (command.name or made)
+    path = command.resume or run_folder(command.runs, command.name or made)
     about = {
         **{k: v for k, v in dataclasses.asdict(command).items() if k not in EACH_TIME},
         "task": task.name,

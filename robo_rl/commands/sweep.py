@@ -16,6 +16,7 @@ from robo_rl.commands.options import Json
 from robo_rl.commands.train import parse_train
 from robo_rl.config.train_config import TrainConfig
 from robo_rl.runs.markdown import table
+from robo_rl.runs.run_dir import run_folder
 from robo_rl.runtime.argv import pop_option
 from robo_rl.runtime.renamed_options import current_options
 from robo_rl.runtime.threads import set_threads
@@ -55,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
     set_threads()  # before anything heavy is imported
     from robo_rl.training.sweep import PAGE, sweep, table_of
 
-    folder = command.runs / command.name
+    folder = run_folder(command.runs, command.name)
     console = Console(stderr=True)
     found = sweep(settings, folder, [*map(int, seeds)], jobs=command.jobs, console=console)
     console.print(f"{folder / PAGE}")

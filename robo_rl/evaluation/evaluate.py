@@ -294,7 +294,7 @@ def conditions_of(config: Mapping[str, Any], task: Task[Any], width: float = 0.0
     and ``record``: the rate limits and the arm that it was trained for, and randomisation by
     ``width``."""
     rows = randomization_of(config, task, width)
-    return {"shaped": bool(config.get("shaped")), "randomize": rows}
+    return {"shaped": bool(config.get("rate_limited")), "randomize": rows}
 
 
 def task_of_run(config: Mapping[str, Any], key: str) -> Task[Any]:

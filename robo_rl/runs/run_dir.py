@@ -191,6 +191,25 @@ def check_writable(path: Path) -> None:
         raise ValueError(f"cannot create run directory {path}: {there} is not a writable folder")
 
 
+def run_folder(runs: Path, name: str) -> Path:
+    """The folder of a run; ValueError where ``name`` leads out of the folder of all ``runs``."""
+    inside = os.path.normpath(name)
+    if os.path.isabs(inside) or inside.split(os.sep)[0] in (os.curdir, os.pardir):
+        raise ValueError(
+            f"--name: expected a name below {runs}, got {name!r}; --runs FOLDER is where runs go"
+        )
+    return runs / name
+
+
+def slug(text: str, most: int = 60) -> str:
+    """``text`` as a part of a run's name; of a longer one the end is a hash, so that two that
+    differ late have two names."""
+    words = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    if len(words) <= most:
+        return words
+    return f"{words[: most - 9].strip('-')}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
 class RunDir:
     """One run's folder. ``create`` starts a new one, ``open`` continues one."""
 
@@ -326,9 +345,16 @@ class RunDir:
 
     @property
     def result(self) -> dict[str, Any]:
-        """What the run came to; ValueError before it has finished."""
+        """What the run came to; ValueError before it has finished.
+
+        A run of 0.1.0 with rate limits was evaluated without them, and within them beside it.
+        """
         self.check_finished()
-        return json.loads((self.path / RESULT).read_text())
+        result = json.loads((self.path / RESULT).read_text())
+        if within := result.pop("evaluation_shaped", None):
+            result["evaluation_unlimited"] = result["evaluation"]
+            result["evaluation"] = within | {"rate_limited": True}
+        return result
 
     @property
     def judged(self) -> dict[str, Any]:

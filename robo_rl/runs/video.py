@@ -13,6 +13,7 @@ import numpy as np
 
 Array = np.ndarray
 
+ANNOTATED = "robo-rl: episodes side by side, with their rewards"  # comment of a run's video
 IMAGES = (".png", ".jpg", ".jpeg")
 STRIP = 44  # px, height of the curve below each episode
 # Of libvpx-vp9: constant quality (0 best, 63 worst) without a limit of bits, and speed over size.
@@ -54,14 +55,16 @@ def grid(images: Sequence[Array], columns: int) -> Array:
     return np.concatenate(rows)
 
 
-def write_webm(path: Path, frames: Iterable[Array], fps: float) -> None:
-    """Writes frames (H, W, 3) RGB uint8, H and W even, one after the other.
+def write_webm(path: Path, frames: Iterable[Array], fps: float, comment: str = "") -> None:
+    """Writes frames (H, W, 3) RGB uint8, H and W even, one after the other; ``comment`` stays in
+    the file.
 
     The encoder is told to be quick: its own settings take thirty times as long, longer than many a
     training, and gain little on so short a film.
     """
     partial = path.with_suffix(".part.webm")
     with av.open(partial, "w", format="webm") as film:
+        film.metadata["comment"] = comment
         stream = film.add_stream("libvpx-vp9", rate=Fraction(fps).limit_denominator(1000))
         stream.pix_fmt = "yuv420p"
         stream.options = _QUICK
@@ -85,6 +88,7 @@ def read_frames(path: Path) -> tuple[Array, float]:
         if len(shapes) > 1:
             raise ValueError(f"images in {path} differ in size: {sorted(shapes)}")
         return np.stack(images)[..., ::-1], 10.0
+    _check_video(path)
     capture = cv2.VideoCapture(str(path))
     frames = []
     while True:
@@ -97,3 +101,18 @@ def read_frames(path: Path) -> tuple[Array, float]:
     if not frames:
         raise ValueError(f"cannot read a video from {path}")
     return np.stack(frames), float(rate)
+
+
+def _check_video(path: Path) -> None:
+    """ValueError where there is no video, or a run's own one, which is no episode to be scored."""
+    try:
+        with av.open(path) as film:
+            comments = film.metadata.values() if film.streams.video else ()
+    except (av.FFmpegError, OSError) as error:
+        raise ValueError(f"cannot read a video from {path}: {error}") from None
+    run = path.parent
+    if ANNOTATED in comments or (path.name == "video.webm" and (run / "config.json").exists()):
+        raise ValueError(
+            f"{path} shows several episodes side by side with their rewards, and one episode was "
+            f"expected: give the run's folder, such as {run}, whose policy is rendered again"
+        )

@@ -17,7 +17,6 @@ program of the same shape (the null), at equal steps.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,15 @@ from robo_rl.evaluation.baselines import measure_baselines
 from robo_rl.evaluation.evaluate import SELECT_SEED, TEST_SEED
 from robo_rl.goals.reading import NotRead, ReadGoal, read_goal, task_of_config
 from robo_rl.reward_analysis.screening import archive_episodes, screen_program
-from robo_rl.runs.run_dir import atomic_write, check_writable, jsonable, versions, write_json
+from robo_rl.runs.run_dir import (
+    atomic_write,
+    check_writable,
+    jsonable,
+    run_folder,
+    slug,
+    versions,
+    write_json,
+)
 from robo_rl.search.config import TOTALS, SearchConfig
 from robo_rl.search.executor import TrainingLimits, TrainingPool
 from robo_rl.search.failures import explained, refusals
@@ -66,7 +73,7 @@ def search(
     else:
         config.check()
         goal = _judged_goal(config)
-        path = config.runs / (config.name or _name(config, goal))
+        path = run_folder(config.runs, config.name or _name(config, goal))
         if (path / JOURNAL).exists():
             raise ValueError(
                 f"{path} already holds a search; continue it with --resume {path}, or "
@@ -111,8 +118,7 @@ def _judged_goal(config: SearchConfig) -> ReadGoal:
 
 
 def _name(config: SearchConfig, goal: ReadGoal) -> str:
-    slug = re.sub(r"[^a-z0-9]+", "-", goal.key.lower()).strip("-")[:60]
-    return f"search-{config.task}-{slug}-{config.writer}-{config.seed}"
+    return f"search-{config.task}-{slug(goal.key)}-{config.writer}-{config.seed}"
 
 
 class _Search:

@@ -25,8 +25,9 @@ from robo_rl.evaluation.evaluate import EVAL_SEEDS, evaluate
 from robo_rl.goals.reading import OF_TASK, read_goal
 from robo_rl.learners import PPOConfig
 from robo_rl.learners.learner import Learner, make_learner
+from robo_rl.learners.obs_normalization import warn_of_outliers
 from robo_rl.runs.policy import load_policy
-from robo_rl.runs.run_dir import RunDir
+from robo_rl.runs.run_dir import RunDir, run_folder
 from robo_rl.runtime.progress_bars import stage_progress
 from robo_rl.runtime.threads import set_threads
 from robo_rl.training.report import write_report
@@ -47,7 +48,7 @@ def clone(dataset: Path, config: CloneConfig, *, console: Console | None = None)
             f"{dataset} has episodes of several goals, and behaviour cloning needs one; write a "
             f"dataset of one: robo-rl demos {demos.task.name} FOLDER --goal KEY"
         )
-    path = config.runs / (config.name or f"{dataset.name}-clone-{config.seed}")
+    path = run_folder(config.runs, config.name or f"{dataset.name}-clone-{config.seed}")
     RunDir.check_free(path)
     set_threads()
     task, seconds = demos.task, {"reward": 0.0}
@@ -59,6 +60,7 @@ def clone(dataset: Path, config: CloneConfig, *, console: Console | None = None)
         "learner": CLONE,
         "reward": "none",
         "dataset": dataset,
+        "rate_limited": demos.shaped,
         **asdict(config),
     }
     with RunDir.under_way(path, about, goes_on=False) as run:
@@ -67,7 +69,7 @@ def clone(dataset: Path, config: CloneConfig, *, console: Console | None = None)
         seconds["train"], begun = time.monotonic() - begun, time.monotonic()
         with stage_progress(console) as progress:
             exam = {"episodes": config.episodes, "seed": EVAL_SEEDS[config.eval_seeds]}
-            judged = evaluate(task, learner.act, **exam, progress=progress)
+            judged = evaluate(task, learner.act, **exam, shaped=demos.shaped, progress=progress)
         told = f"none: cloned from {demos.episodes} episodes of the {demos.by}"
         bundle = run.path / "bundle" if has_arm(task) else None
         if bundle is None:
@@ -121,7 +123,8 @@ def cloned(
     shown = np.ones(len(demos.obs), bool)
     if demos.episodes >= HELD_OUT:
         shown = demos.episode % HELD_OUT != HELD_OUT - 1
-    learner.normaliser.update(demos.obs[shown])
+    seen = demos.obs[shown]
+    warn_of_outliers(seen, learner.normaliser.update(seen), env.obs_names, "demonstrated step")
     policy = learner.algorithm.policy
     obs, action = torch.from_numpy(demos.obs), torch.from_numpy(demos.action)
     seen, unseen = (torch.from_numpy(np.flatnonzero(mask)) for mask in (shown, ~shown))

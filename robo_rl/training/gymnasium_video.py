@@ -14,7 +14,7 @@ import numpy as np
 
 from reward_models.base import EpisodePosition, RewardModel, Segment, positions_from_start
 from robo_rl.config.train_config import TrainConfig
-from robo_rl.runs.video import annotate, grid, write_webm
+from robo_rl.runs.video import ANNOTATED, annotate, grid, write_webm
 from robo_rl.training.gymnasium import Act, make_gymnasium_env
 from sims.rendering.resize import resize_frames
 
@@ -43,10 +43,10 @@ class RecordedEpisodes(NamedTuple):
 
 
 def record_episodes(
-    config: TrainConfig, act: Act, seed: int, size: tuple[int, int] | None
+    config: TrainConfig, act: Act, seed: int, size: tuple[int, int] | None, crop: bool = False
 ) -> RecordedEpisodes:
     """The first episodes of ``act`` on a seed, seen as the env renders itself, and by a model that
-    looks at frames of ``size``, or as they are."""
+    looks at frames of ``size``, stretched or cropped to it, or as they are."""
     sim = make_gymnasium_env(config, EPISODES, seed, frames=True)
     try:
         obs = sim.reset()
@@ -57,7 +57,7 @@ def record_episodes(
             drawn = sim.render()
             height, width = drawn.shape[1:3]
             frames.append(resize_frames(drawn, (HEIGHT, 2 * round(HEIGHT * width / height / 2))))
-            looked.append(resize_frames(drawn, size))
+            looked.append(resize_frames(drawn, size, crop))
 
         look()
         over = np.zeros(EPISODES, bool)
@@ -101,7 +101,7 @@ def write_gymnasium_video(folder: Path, seen: RecordedEpisodes, reward: Array) -
         curve = np.concatenate([reward[:1, row], reward[:, row]])[::every]
         videos.append(annotate(seen.frames[::every, row], curve, None, f"episode {row + 1}"))
     together = (grid(images, len(images)) for images in zip(*videos, strict=True))
-    write_webm(folder / FILM, together, fps=1.0 / (every * seen.control_dt))
+    write_webm(folder / FILM, together, fps=1.0 / (every * seen.control_dt), comment=ANNOTATED)
     stills = [
         _titled(seen.frames[t + 1, n], f"{reward[t, n]:.3f}")
         for t, n in highest_rewards(reward, seen.live)

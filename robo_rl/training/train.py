@@ -26,7 +26,14 @@ from robo_rl.bundles.export import check, deterministic_actor, export, export_po
 from robo_rl.config.resolve import ResolvedRun, resolve
 from robo_rl.config.train_config import SettledConfig, TrainConfig, from_json, resumed_config
 from robo_rl.evaluation.baselines import measure_baselines
-from robo_rl.evaluation.evaluate import EVAL_SEEDS, Evaluation, evaluate, randomization_of, record
+from robo_rl.evaluation.evaluate import (
+    EVAL_SEEDS,
+    Evaluation,
+    conditions_of,
+    evaluate,
+    randomization_of,
+    record,
+)
 from robo_rl.evaluation.reward_tables import overoptimised
 from robo_rl.evaluation.rollout_video import recording_reward, write_rollout_video
 from robo_rl.goals.external_task import ExternalTask
@@ -42,7 +49,7 @@ from robo_rl.rewards import CODE, BuiltReward, make_reward, reward_type
 from robo_rl.rollout.subprocess_scorer import Recipe
 from robo_rl.rollout.vec_sim import VecSim
 from robo_rl.runs.policy import BEST_POLICY, Policy, load_graph
-from robo_rl.runs.run_dir import SCORER, RunDir, atomic_write, write_json
+from robo_rl.runs.run_dir import SCORER, RunDir, atomic_write, run_folder, slug, write_json
 from robo_rl.runtime.memory import peak_memory
 from robo_rl.runtime.progress_bars import stage_progress
 from robo_rl.runtime.threads import set_threads
@@ -121,7 +128,8 @@ def train(
     config.tuning.check(env)
     data_env = BatchEnv(task, max(env.num_envs, 128), seed=config.seed + 1, num_threads=threads)
     eval_kwargs = {"episodes": config.episodes, "seed": EVAL_SEEDS[config.eval_seeds]}
-    randomization = randomization_of(vars(config), task)  # what is judged
+    conditions = conditions_of(vars(config), task)  # it is judged as it is trained
+    rows = {"width": conditions["randomize"], "shaped": conditions["shaped"]}
     with stage_progress(console) as progress:
         made = make_reward(
             reward_name(config, resume),
@@ -133,9 +141,7 @@ def train(
         )
         timer.end_phase("reward")
         if judged:
-            baselines = measure_baselines(
-                task, **eval_kwargs, width=randomization, progress=progress
-            )
+            baselines = measure_baselines(task, **eval_kwargs, **rows, progress=progress)
             say(f"what learns nothing reaches: {baselines.line()}")
             timer.end_phase("floors")
     recipe = async_scoring_recipe(resolved, path, made) if config.async_scoring else None
@@ -146,9 +152,7 @@ def train(
         RunDir.under_way(path, config, resume=resume is not None) as run,
         closing(TensorBoardWriter(run.path / BOARD)) as board,
         closing(
-            make_randomized_env(
-                task, config.eval_episodes, width=randomization, num_threads=threads
-            )
+            make_randomized_env(task, config.eval_episodes, **rows, num_threads=threads)
         ) as look_env,
     ):
         keep_reward(run, made)
@@ -179,7 +183,7 @@ def train(
         if judged:
             with stage_progress(console) as progress:
                 evaluation = evaluate(
-                    task, learner.act, **eval_kwargs, randomize=randomization, progress=progress
+                    task, learner.act, **eval_kwargs, **conditions, progress=progress
                 )
         result = {
             "goal": goal.text,
@@ -198,20 +202,13 @@ def train(
         if len(turned := overoptimised(run.looks.read())):
             result["overoptimised"] = turned
         if config.rate_limited and judged:
-            within = evaluate(
-                task, learner.act, **eval_kwargs, shaped=True, randomize=randomization
-            )
-            result["evaluation_shaped"] = within.as_dict()
-            say(f"within the bridge's limits: {within.line()}")
+            without = evaluate(task, learner.act, **eval_kwargs, **conditions | {"shaped": False})
+            result["evaluation_unlimited"] = without.as_dict()
+            say(f"for comparison, without the rate limits it was trained in: {without.line()}")
         if made.scene is not None:
             result["audit"] = on_policy_audit(made.scene, data_env, learner.act)
         shown = record(
-            task,
-            learner.act,
-            episodes=SHOWN,
-            seed=eval_kwargs["seed"],
-            judged=judged,
-            randomize=randomization,
+            task, learner.act, episodes=SHOWN, seed=eval_kwargs["seed"], judged=judged, **conditions
         )
         write_rollout_video(
             run.path / "video.webm", task, shown, recording_reward(made.model, data_env, shown)
@@ -267,8 +264,8 @@ def _train_gymnasium(
             "it"
         )
     set_threads()
-    name = config.name or f"{config.task}-{config.reward}-{config.learner}-{config.seed}"
-    path = resume or config.runs / name.replace("/", "-").replace(":", "-")
+    made = re.sub("[/:]", "-", f"{config.task}-{config.reward}-{config.learner}-{config.seed}")
+    path = resume or run_folder(config.runs, config.name or made)
     if resume is None:
         RunDir.check_free(path)
     timer = _PhaseTimer()
@@ -276,7 +273,8 @@ def _train_gymnasium(
         made, goal = gymnasium_reward(config, reward_name(config, resume), progress)
     timer.end_phase("reward")
     size = getattr(made.model, "frame_size", None)
-    looks = {"frames": True, "frame_size": size} if made.camera else {}
+    crop = getattr(made.model, "frame_crop", False)
+    looks = {"frames": True, "frame_size": size, "frame_crop": crop} if made.camera else {}
     sim = make_gymnasium_env(config, config.tuning.num_envs, config.seed, **looks)
     config.tuning.check(sim)
     if config.stop_at and not reports_success(config):
@@ -308,7 +306,7 @@ def _train_gymnasium(
         with stage_progress(console) as progress:
             evaluation = evaluate_gymnasium(config, fitted.act, *exam, progress=progress)
         if made.camera:
-            shown = record_episodes(config, fitted.act, exam[1], size)
+            shown = record_episodes(config, fitted.act, exam[1], size, crop)
             write_gymnasium_video(run.path, shown, step_rewards(made.model, shown))
         timer.end_phase("evaluate")
         rendered = fitted.learner.env.observer.frames_rendered
@@ -569,13 +567,9 @@ def run_path(config: TrainConfig, goal: ReadGoal) -> Path:
     after the task."""
     words = goal.text if goal.key.startswith("[") else goal.key or goal.text
     scene = scene_label(config.scene) if config.scene else ""
-    asked = [config.robot, *(_slug(text) for text in (config.things, scene, words))]
+    asked = [config.robot, *(slug(text) for text in (config.things, scene, words))]
     reward, _, file = config.reward.partition(":")
     if file:
         reward = f"{reward}-{re.sub(r'[^A-Za-z0-9_]+', '-', Path(file).stem)}"
     parts = [config.task, *asked, reward, config.learner, str(config.seed)]
-    return config.runs / (config.name or "-".join(filter(None, parts)))
-
-
-def _slug(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60]
+    return run_folder(config.runs, config.name or "-".join(filter(None, parts)))
