@@ -129,6 +129,15 @@ def test_action_delay_is_a_fraction_of_a_step() -> None:
         assert (env.batch.qpos == plain.batch.qpos).all()
 
 
+def test_actions_beyond_their_range_act_like_its_ends() -> None:
+    """Also with a delay, which mixes an action with the one before."""
+    inside, beyond = made("reach"), made("reach")
+    for env in (inside, beyond):
+        env.reset()
+    for action in np.sign(actions(inside, 5)):
+        np.testing.assert_array_equal(inside.step(action).obs, beyond.step(1.5 * action).obs)
+
+
 def test_observations_are_delayed_and_noisy_but_not_the_state() -> None:
     env, plain = made("reach", 32, only(obs_delay=1.0)), sims.make("reach", 32, seed=3)
     seen, true = [env.reset()], [plain.reset()]
