@@ -3,7 +3,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 
-.PHONY: demo test check portable docs lint clean
+.PHONY: demo test check portable perf docs lint types clean
 
 demo: .venv/stamp
 	$(BIN)/robo-rl demo
@@ -15,12 +15,16 @@ test: .venv/stamp lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 check: export LEROBOT_PYTHON = $(CURDIR)/.lerobot/bin/python
-check: .venv/stamp .lerobot/stamp lint
+check: .venv/stamp .lerobot/stamp lint types
 	$(BIN)/python -m pytest -m 'slow or not slow' --faults=docs/faults.md
 
 # The tests of training under other CPU settings, thread counts and seeds; long.
 portable: .venv/stamp
 	$(BIN)/python tests/portable.py --workers $(WORKERS) --report docs/maintainers/portable.md
+
+# Speed beside the last tag, or beside AGAINST=COMMIT, in pairs; fails where it is 10 % slower.
+perf: .venv/stamp
+	$(BIN)/python -m benchmarks.perf --against "$(AGAINST)"
 
 # The site in site/, without a network, its reference from parsers and docstrings; a warning (a dead link, a page that no menu has) fails it.
 docs: .venv/docs
@@ -29,6 +33,10 @@ docs: .venv/docs
 lint: .venv/stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+# The type checker over what pyproject.toml names; minutes, so it is no part of `make test`.
+types: .venv/stamp
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 # The stamp is written last: an interrupted install is done again.
 .venv/stamp: pyproject.toml constraints.txt

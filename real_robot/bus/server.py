@@ -159,7 +159,7 @@ class PortOwner:
         self._told = self._told or {"bridge": why, "seen": time.monotonic()}
         self._helpers += 1
         self._let_go = False
-        about = {**self._rescue, **self._told, "began": self._began, "bus": self._identity()}
+        about = {**self._rescue, **self._told, "began": self._began, "bus": self._identity()}  # pyright: ignore[reportGeneralTypeIssues]  # one has a rescue
         self._helper, self._end = child_process.start_child(
             "real_robot.session.rescue_process",
             json.dumps(about),
@@ -313,8 +313,9 @@ class PortOwner:
             if state.outside is not None:
                 letter["outside"], letter["knows_outside"] = state.outside, 1
         letter["braked"], letter["commanded"] = self._braked, self._command is not None
-        for name in MOTION if self._command is not None else ():
-            letter["command"][name] = self._command[name]
+        if self._command is not None:
+            for name in MOTION:
+                letter["command"][name] = self._command[name]
         letter["t"] = time.monotonic()
         self._box.measured.write(letter)
 

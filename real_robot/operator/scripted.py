@@ -109,6 +109,7 @@ class ExpertOperator:
             self._decide(state, now)
         # It is where it leads to when the next is decided, as a policy's target is.
         part = min(1.0, (now - self._begun + self._period) / self._task.control_dt)
+        assert self._from is not None  # set by _decide
         qpos = self._from + part * (self._goal - self._from)
         done = now - self._short > SEEN
         return OperatorInput(

@@ -473,7 +473,7 @@ class _Lowering:
                 )
             size, value = 0, index % node.size
         if node.op == "constant":
-            return self._constant(node.value[slice(*value) if size else value])
+            return self._constant(node.value[index])
         return self._add("index", (base,), value, size, node.boolean, node.unit, node.span)
 
     # Calls.

@@ -56,6 +56,7 @@ class PreferencePairs:
     @property
     def held(self) -> Array:
         """(P,) bool: those that are not fitted on, to stop by and to judge by."""
+        assert self.turn is not None  # set by __post_init__
         alone = self.turn < 0
         return np.where(alone, np.cumsum(alone) - 1, self.turn) % HELD == 0
 

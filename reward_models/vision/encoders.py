@@ -79,7 +79,7 @@ class TorchEncoder(ABC):
     @property
     def dim(self) -> int:
         """Width of an embedding."""
-        return self.encode_texts((*self.taught[:1], "a frame")[:1]).shape[1]
+        return self.encode_texts((*self.taught, "a frame")[:1]).shape[1]
 
     @abstractmethod
     def encode_texts(self, texts: tuple[str, ...]) -> Array:

@@ -162,6 +162,7 @@ class TinyClip(torch.nn.Module):
     @property
     def bias(self) -> torch.Tensor:
         """The offset of a logit, a scalar."""
+        assert self.clip.logit_bias is not None  # made with init_logit_bias
         return self.clip.logit_bias
 
     def images(self, frames: torch.Tensor, tower: torch.nn.Module | None = None) -> torch.Tensor:

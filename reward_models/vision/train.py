@@ -303,7 +303,7 @@ class _Fitting:
         with torch.no_grad():
             self.model.clip.logit_scale.clamp_(max=float(np.log(100.0)))
         self.steps += 1
-        return {"match": match, "rank": rank, "position": place}
+        return {"match": match, "rank": torch.as_tensor(rank), "position": place}
 
     def _drawn(self) -> Array:
         """The frames of this step: each once, in another order each time all were seen."""

@@ -145,7 +145,7 @@ class LabelPage:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, *args: object) -> None:
+            def log_message(self, format: str, *args: object) -> None:
                 """Says nothing: the terminal is the command's."""
 
         self._server = _Server(("127.0.0.1", 0), Handler)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from stable_baselines3 import SAC
+from stable_baselines3.common.preprocessing import get_action_dim
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.utils import polyak_update
@@ -71,7 +72,8 @@ class EnsemblePolicy(SACPolicy):
         """``lasting`` control steps, of the noise of exploration in the last of ``rows``."""
         self.members, self.averaged = members, averaged
         super().__init__(*args, **kwargs, optimizer_kwargs={"fused": True})
-        self.noise = CorrelatedNoise(rows, self.action_space.shape[0], lasting).to(self.device)
+        act_dim = get_action_dim(self.action_space)
+        self.noise = CorrelatedNoise(rows, act_dim, lasting).to(self.device)
 
     def _build(self, lr_schedule: Any) -> None:
         super()._build(lr_schedule)
@@ -93,7 +95,7 @@ class EnsemblePolicy(SACPolicy):
 
     def make_critic(self, features_extractor: BaseFeaturesExtractor | None = None) -> Any:
         made = self._update_features_extractor(self.critic_kwargs, features_extractor)
-        inputs = made["features_dim"] + self.action_space.shape[0]
+        inputs = made["features_dim"] + get_action_dim(self.action_space)
         critics = Critics(made["features_extractor"], inputs, made["net_arch"], self.members)
         return critics.to(self.device)
 
@@ -130,7 +132,8 @@ class EnsembleSAC(SAC):
         super().__init__(*args, **kwargs)
         if guided_noise:
             extractor = self.policy.make_features_extractor()
-            self.guided = DemoGuidedNoise(extractor, self.action_space.shape[0]).to(self.device)
+            act_dim = get_action_dim(self.action_space)
+            self.guided = DemoGuidedNoise(extractor, act_dim).to(self.device)
 
     def _sample_action(
         self, learning_starts: int, action_noise: Any = None, n_envs: int = 1
@@ -139,6 +142,7 @@ class EnsembleSAC(SAC):
         if self.guided is not None and self.num_timesteps >= learning_starts:
             rows = slice(round(self.guided_noise * n_envs))
             with torch.no_grad():
+                assert isinstance(self._last_obs, np.ndarray)
                 obs = torch.as_tensor(self._last_obs[rows], device=self.device)
                 added = self.actor(obs, deterministic=True) + self.guided.around(obs).sample()
             action[rows] = added.clamp(-1.0, 1.0).cpu().numpy()

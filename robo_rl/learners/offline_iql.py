@@ -79,6 +79,7 @@ class OfflineIQL(EnsembleSAC):
             self._n_updates += 1
 
     def _improve(self, batch: ReplayBufferSamples) -> None:
+        assert batch.discounts is not None  # of an n-step buffer
         obs, discount = batch.observations, batch.discounts[:, 0]
         with torch.no_grad():
             done_was_worth = self.critic_target(obs, batch.actions).amin(dim=0)

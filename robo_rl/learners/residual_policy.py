@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from stable_baselines3 import SAC, TD3
 from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
+from stable_baselines3.common.preprocessing import get_action_dim
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, MlpExtractor
 from stable_baselines3.common.utils import update_learning_rate
 from stable_baselines3.sac.policies import Actor as SACActor
@@ -70,7 +71,7 @@ class ObsAndBase(BaseFeaturesExtractor):
     def forward(self, observations: Tensor) -> Tensor:
         return self.join(observations, self.base_action(observations))
 
-    def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *rest: Any) -> None:
+    def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *rest: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         saved = bytes(state_dict[f"{prefix}base_sha256"].tolist())
         if saved != self.base.sha256:
             raise CheckpointError(
@@ -125,7 +126,7 @@ class ResidualActorCritic(ActorCriticPolicy):
     def _build_mlp_extractor(self) -> None:
         self.mlp_extractor = _Layers(
             self.features_dim,
-            self.action_space.shape[0],
+            get_action_dim(self.action_space),
             net_arch=self.net_arch,
             activation_fn=self.activation_fn,
             device=self.device,
@@ -133,7 +134,7 @@ class ResidualActorCritic(ActorCriticPolicy):
 
     def _build(self, lr_schedule: Any) -> None:
         super()._build(lr_schedule)
-        width, act_dim = self.mlp_extractor.latent_dim_pi, self.action_space.shape[0]
+        width, act_dim = self.mlp_extractor.latent_dim_pi, get_action_dim(self.action_space)
         self.action_net = _Mean(width, act_dim, self.scale).to(self.device)
         self.optimizer = self.optimizer_class(
             self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs
@@ -160,10 +161,10 @@ class _ResidualSACActor(_Actor, SACActor):
         self.scale = scale
         zero_layer(self.mu)
 
-    def forward(self, obs: Tensor, deterministic: bool = False) -> Tensor:
+    def forward(self, obs: Tensor, deterministic: bool = False) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         return self.over_base(obs, super().forward(obs, deterministic))
 
-    def action_log_prob(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+    def action_log_prob(self, obs: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The executed action, and the log probability of its residual: the entropy that is asked
         for is the residual's, however small its scale."""
         residual, log_prob = super().action_log_prob(obs)
@@ -298,7 +299,9 @@ class ResidualParts(Parts):
 
 def acting_network(policy: BasePolicy) -> nn.Module:
     """The network of an off-policy algorithm's policy that answers what is to be done."""
-    return policy.mean_actor if isinstance(policy, EnsemblePolicy) else policy.actor
+    return (
+        policy.mean_actor if isinstance(policy, EnsemblePolicy) else cast(nn.Module, policy.actor)
+    )
 
 
 class ResidualActorModule(nn.Module):

@@ -28,7 +28,9 @@ class SACConfig(OffPolicyConfig):
 
 def entropy(config: SACConfig, parts: Parts) -> dict[str, Any]:
     """How SB3 is told to tune the entropy bonus."""
-    target = config.target_entropy * parts.env.action_space.shape[0]
+    from stable_baselines3.common.preprocessing import get_action_dim
+
+    target = config.target_entropy * get_action_dim(parts.env.action_space)
     return {"ent_coef": f"auto_{config.entropy_init}", "target_entropy": target}
 
 

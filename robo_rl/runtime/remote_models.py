@@ -128,7 +128,7 @@ def make_judge(name: str, config: JudgeConfig) -> tuple[VideoJudge, Budget]:
         endpoint = Endpoint(f"robometer at {url}", url, seconds=config.seconds)
         meter = Robometer(endpoint, budget, answer_cache(config), config.steps)
         meter.health()
-        return meter, budget
+        return meter, budget  # pyright: ignore[reportReturnType]  # its name is a cached_property
     if not what and not (config.cassette and Path(config.cassette).exists()):
         raise ValueError(
             "no model name: expected vlm:MODEL, as the endpoint names it, or "

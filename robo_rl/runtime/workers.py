@@ -60,7 +60,9 @@ def run_in_workers(
                     child = workers.pop(answered)
                     child.join()
                     why = f"its process ended with {child.exitcode}"
-                    made, error = (died(why), None) if died else (None, ChildProcessError(why))
+                    if died is None:
+                        raise ChildProcessError(why) from None
+                    made, error = died(why), None
                 if error is not None:
                     raise error
                 yield key, made

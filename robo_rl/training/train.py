@@ -456,6 +456,8 @@ def export_bundle(
 
 def export_best_policy(run: RunDir, fitted: FitResult) -> Policy | None:
     """The graph of the weights that the looks found best; None where the final ones are those."""
+    from stable_baselines3.common.preprocessing import get_flattened_obs_dim
+
     (run.path / BEST_POLICY).unlink(missing_ok=True)
     best = run.best()
     if best is None or best.step == fitted.learner.env_steps:
@@ -465,7 +467,7 @@ def export_best_policy(run: RunDir, fitted: FitResult) -> Policy | None:
     weights = {name: torch.tensor(array) for name, array in best.weights.items()}
     policy.load_state_dict(weights)
     try:
-        obs_dim = policy.observation_space.shape[0]
+        obs_dim = get_flattened_obs_dim(policy.observation_space)
         graph = to_onnx(deterministic_actor(fitted.learner.algorithm), obs_dim)
     finally:
         policy.load_state_dict(final)

@@ -37,7 +37,8 @@ class MultiGoalTask(TaskWrapper):
         object.__setattr__(self, "goal", self.only or ANY)
         if len(self.keys) < 2:
             raise ValueError(
-                f"task {self.inner.name!r} has only one goal, {self.keys[0]}: remove {ANY!r}"
+                f"task {self.inner.name!r} has only one goal, {', '.join(self.keys)}: "
+                f"remove {ANY!r}"
             )
         if self.only and self.only not in self.keys:
             raise ValueError(

@@ -15,6 +15,7 @@ import os
 import runpy
 import sys
 from ctypes.util import find_library
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -138,9 +139,9 @@ class WorkerEnvs:
     def render(self, ids: list[int], size: list[int] | None = None) -> np.ndarray:
         """Frames (k, H, W, 3) uint8, where Gymnasium's MuJoCo draws them no larger than ``size``
         (height, width): its 480 x 480 px take four times as long as a CLIP's 96 x 96."""
-        for i in ids if size else ():
-            drawn_by = getattr(self.envs[i].unwrapped, "mujoco_renderer", None)
-            if getattr(drawn_by, "viewer", self) is None:  # before its first frame
+        for i in ids:
+            drawn_by: Any = getattr(self.envs[i].unwrapped, "mujoco_renderer", None)
+            if size and getattr(drawn_by, "viewer", self) is None:  # before its first frame
                 drawn_by.height = min(drawn_by.height or size[0], size[0])
                 drawn_by.width = min(drawn_by.width or size[1], size[1])
         return np.stack([np.array(self.envs[i].render(), np.uint8) for i in ids])

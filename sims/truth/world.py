@@ -161,7 +161,8 @@ class World:
 
     def joint_share(self, name: str) -> Array:
         """(N,) how far the furniture's joint is along its range, 0 to 1."""
-        for index, fixture in enumerate(getattr(self.task, "moving", ())):
+        moving: tuple[Any, ...] = getattr(self.task, "moving", ())
+        for index, fixture in enumerate(moving):
             if name in [point.name for point in fixture.points]:
                 low, high = fixture.range
                 return (self.views.joint[index][:, 0] - low) / (high - low)
