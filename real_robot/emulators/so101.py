@@ -13,7 +13,7 @@ from real_robot.emulators.servos import ServoEmulator
 class So101Emulator(ServoEmulator):
     """The arm of ``task`` on a pseudo-terminal."""
 
-    bus: FeetechBus  # pyright: ignore[reportIncompatibleVariableOverride]  # set once
+    bus: FeetechBus
 
     def make_bus(self, physics: ArmPhysics, calibrated: bool, seed: int) -> FeetechBus:
         """Six STS3215."""

@@ -101,7 +101,7 @@ class FitProblem:
 class ScorerLoss(Protocol):
     """What a kind of scorer is fitted to; its fields are the kind's settings."""
 
-    def problem(self, data: Any, config: HeadConfig) -> FitProblem:
+    def problem(self, data: Any, config: HeadConfig, /) -> FitProblem:
         """Returns the networks, examples and loss that fit ``data``."""
         ...
 

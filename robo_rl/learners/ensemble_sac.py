@@ -114,9 +114,9 @@ class EnsemblePolicy(SACPolicy):
 class EnsembleSAC(SAC):
     """SAC; of its critics the least hopeful one counts."""
 
-    policy: EnsemblePolicy  # pyright: ignore[reportIncompatibleVariableOverride]  # as SB3 does
-    target_entropy: float  # pyright: ignore[reportIncompatibleVariableOverride]  # "auto" is resolved
-    log_ent_coef: Tensor  # pyright: ignore[reportIncompatibleVariableOverride]  # always tuned
+    policy: EnsemblePolicy
+    target_entropy: float
+    log_ent_coef: Tensor
     guided: DemoGuidedNoise | None = None  # exploration of some environments; None: as in SAC
 
     def __init__(

@@ -41,7 +41,7 @@ class IQLPolicy(EnsemblePolicy):
 class OfflineIQL(EnsembleSAC):
     """SB3's algorithm, which never steps its env: a step of it is an update."""
 
-    policy: IQLPolicy  # pyright: ignore[reportIncompatibleVariableOverride]  # as SB3 does
+    policy: IQLPolicy
 
     def __init__(self, *args: Any, expectile: float, temperature: float, **kwargs: Any):
         self.expectile, self.temperature = expectile, temperature

@@ -39,7 +39,7 @@ class _Limited:
             self._spec.max_episode_steps = self.sim.max_steps
 
 
-class GymEnv(_Limited, gymnasium.Env[Array, Array]):  # pyright: ignore[reportIncompatibleVariableOverride]
+class GymEnv(_Limited, gymnasium.Env[Array, Array]):
     """One row of ``task`` as a Gymnasium env.
 
     Observation: the columns of ``sim.obs_names``, (obs_dim,) f32. Action: (act_dim,) f32 in
@@ -95,7 +95,7 @@ class GymEnv(_Limited, gymnasium.Env[Array, Array]):  # pyright: ignore[reportIn
         self.sim.close()
 
 
-class GymVectorEnv(_Limited, VectorEnv[Array, Array, Array]):  # pyright: ignore[reportIncompatibleVariableOverride]
+class GymVectorEnv(_Limited, VectorEnv[Array, Array, Array]):
     """``num_envs`` rows of ``task`` as a Gymnasium VectorEnv.
 
     ``autoreset_mode`` is SAME_STEP (a row that is done is reset at once, its true last observation
