@@ -61,6 +61,10 @@ _FORMER = {
 __all__ = sorted(_HOME)
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})
+
+
 def __getattr__(name: str) -> Any:
     name = _FORMER.get(name, name)
     if name not in _HOME:

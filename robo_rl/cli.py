@@ -7,7 +7,9 @@ when it is called, so that help, listing, deploying and emulating load no torch.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import importlib
+import io
 import os
 import re
 import select
@@ -72,7 +74,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not is_user_error(error):
             raise
         status = 2 if isinstance(error, UsageError) else 1
-        return fail(" ".join(str(error).split()) or type(error).__name__, status)
+        told = str(error)
+        if isinstance(error, OSError) and error.filename and error.strerror:  # not "[Errno 2] ..."
+            told = f"cannot use {error.filename}: {error.strerror}"
+        return fail(" ".join(told.split()) or type(error).__name__, status)
 
 
 _format = warnings.formatwarning
@@ -89,6 +94,15 @@ class UsageError(ValueError):
     """An option is not typed as it must be."""
 
 
+class UnknownOption(UsageError):
+    """A word ``token`` of the command line that the command ``prog`` does not take."""
+
+    def __init__(self, token: str, prog: str) -> None:
+        what = f"unknown option {token}" if token.startswith("-") else f"unexpected {token!r}"
+        super().__init__(f"{what}; see {prog} --help")
+        self.token = token.partition("=")[0]
+
+
 @contextlib.contextmanager
 def raising_usage_errors() -> Iterator[None]:
     """While what tyro says of options in a box of many lines is a Mistyped. The hook is not of its
@@ -103,7 +117,7 @@ def raising_usage_errors() -> Iterator[None]:
 
 
 def _raise_usage_error(event: Any) -> None:
-    """Raises the line; unknown options are left to tyro, which suggests similar ones."""
+    """Raises the line of what tyro has found."""
     kind, argument = type(event).__name__, getattr(event, "argument", None)
     if argument is not None:
         option, wanted = (
@@ -116,6 +130,8 @@ def _raise_usage_error(event: Any) -> None:
         if argument is None or not got:  # it says itself what was expected
             raise UsageError(event.message)
         raise UsageError(f"{option}: expected {wanted}, got {' '.join(got)!r}")
+    if kind == "UnrecognizedArgs":
+        raise UnknownOption(event.tokens[0], event.prog)
     if kind == "InvalidChoice":
         raise UsageError(f"{option}: expected {', '.join(event.choices)}, got {event.value!r}")
     if kind == "BadValue":
@@ -138,7 +154,7 @@ def run(args: list[str]) -> int:
     if not args or args[0] in ("-h", "--help", "help"):
         print(usage())
         return 0
-    if args[0] == "--version":
+    if "--version" in args:
         from importlib.metadata import version
 
         print(version("robo-rl"))
@@ -150,7 +166,21 @@ def run(args: list[str]) -> int:
         return fail(str(unknown_name_error(f"unknown command {name!r}", name, COMMANDS)), 2)
     command = importlib.import_module(f"robo_rl.commands.{name.replace('-', '_')}")
     with raising_usage_errors(), accept_scientific_integers():
-        return int(command.main(current_options(args[1:])))
+        words = current_options(args[1:])
+        try:
+            return int(command.main(words))
+        except UnknownOption as error:
+            raise UsageError(f"{error}{_similar_option(error.token, command, words)}") from None
+
+
+def _similar_option(token: str, command: Any, words: Sequence[str]) -> str:
+    """`` Did you mean --seed?``, of the options that the command's help shows beside ``words``."""
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit, Exception):
+        command.main([*words, "--help"])
+    options = dict.fromkeys(re.findall(r"--[a-z][\w.-]*", shown.getvalue()))
+    near = difflib.get_close_matches(token, options, 1)
+    return f". Did you mean {near[0]}?" if near else ""
 
 
 @contextlib.contextmanager

@@ -41,6 +41,10 @@ _FORMER = {"ForeignEnv": "GymnasiumEnv"}
 __all__ = sorted(_HOME)
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})
+
+
 def __getattr__(name: str) -> Any:
     name = _FORMER.get(name, name)
     if name not in _HOME:

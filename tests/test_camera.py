@@ -82,3 +82,43 @@ def test_video_file_is_read_frame_by_frame(tmp_path: object) -> None:
     assert seen == sorted(set(seen))
     with pytest.raises(OSError, match="no more pictures"):
         camera.read()
+
+
+@pytest.fixture
+def still_stream() -> Iterator[str]:
+    """A network camera that repeats one picture: the address."""
+
+    class Camera(BaseHTTPRequestHandler):
+        def log_message(self, *what: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "multipart/x-mixed-replace; boundary=next")
+            self.end_headers()
+            image = np.random.default_rng(0).integers(0, 255, (48, 64, 3), np.uint8)
+            data = cv2.imencode(".jpg", image)[1].tobytes()
+            head = f"--next\r\nContent-Type: image/jpeg\r\nContent-Length: {len(data)}"
+            try:
+                while True:
+                    self.wfile.write(head.encode() + b"\r\n\r\n" + data + b"\r\n")
+                    time.sleep(1 / 30)
+            except OSError:
+                pass  # nobody looks any more
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Camera)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/video.mjpg"
+    server.shutdown()
+
+
+def test_camera_that_repeats_one_picture_has_failed(still_stream: str) -> None:
+    camera = VideoDevice(still_stream, 64, 48)
+    camera.read()
+    begun = time.monotonic()
+    with pytest.raises(OSError, match="the camera has repeated one picture for 2"):
+        while time.monotonic() - begun < 10.0:
+            camera.read()
+    assert time.monotonic() - begun > 1.5
+    camera.close()

@@ -135,6 +135,23 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["deploy", "nowhere", "--emulate"], "nowhere"),
         (["reward", "score", "nowhere.mp4", "--goal", "touch the red cube"], "cannot read a video"),
         (["reward", "read", "hello"], "goal"),
+        (["reward", "read", "move the cube -5 cm to the left"], "no amount is negative: say the"),
+        (
+            ["train", "reach", "--env-step", "5"],
+            "unknown option --env-step; see robo-rl train --help",
+        ),
+        (
+            ["train", "--sed", "3"],
+            "unknown option --sed; see robo-rl train --help. Did you mean --se",
+        ),
+        (["evaluate", "runs/x", "again"], "unexpected 'again'; see robo-rl evaluate --help"),
+        (["sweep", "reach", "--over", "nosuch=1,2"], "unknown option --nosuch; see robo-rl train"),
+        (["train", "reach", "--goal", "blorf it"], "; and 10 more (robo-rl list tasks)"),
+        (["reward", "check", "none.py", "--task", "reach"], "cannot use none.py: No such file"),
+        (["reward", "label", sys.executable], "is a file: expected a folder, in which answers are"),
+        (["replay", sys.executable], "is not a robo-rl robot log (*.mcap)"),
+        (["train", "reach", "--reward", f"film:{__file__}"], "cannot read a video from"),
+        (["train", "reach", "--reward", "task", "--runs", "/proc/x"], "is not a writable folder"),
         (
             ["train", "hover 7 cm above the green can"],
             "Or give --reward offline, a program of the state that needs no CLIP.",
@@ -392,3 +409,37 @@ def test_reader_model_error_names_the_reading_option(capsys: pytest.CaptureFixtu
         main(["train", "--help"])
     said = capsys.readouterr().out
     assert "--reading.model" in said and not re.search(r"(?<![.\w])--model\b", said)
+
+
+def test_progress_and_remarks_break_no_line(tmp_path: Path) -> None:
+    """So that a path can be copied, and found by grep; every command has the same console."""
+    path = f"{tmp_path}/{'long-name-of-a-run/' * 20}report.html"
+    code = (
+        "from robo_rl.runtime.progress_bars import stderr_console\n"
+        f"stderr_console().print('report: {path} and more words behind it')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.splitlines() == [f"report: {path} and more words behind it"]
+    root = Path(__file__).parents[1] / "robo_rl"
+    own = [p.name for p in root.rglob("*.py") if "Console(stderr=True" in p.read_text()]
+    assert own == ["progress_bars.py"]
+
+
+def test_help_says_where_options_of_learners_and_rewards_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown = []
+    for more in ([], ["--learner", "ensemble"]):
+        with pytest.raises(SystemExit):
+            main(["train", *more, "--help"])
+        shown.append(" ".join(capsys.readouterr().out.split()))
+    assert "robo-rl train --learner ensemble --reward success:FILE --help" in shown[0]
+    assert all(option in shown[0] for option in ("--demos", "--base", "--interventions"))
+    assert "--demos STR" in shown[1] or "--tuning.demos" in shown[1]
+
+
+def test_a_damaged_run_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "config.json").write_text('{"task": "reach",\n')
+    for command in (["evaluate"], ["report"], ["train", "--resume"]):
+        assert main([*command, str(tmp_path)]) == 1
+        assert f"{tmp_path / 'config.json'} is damaged, it is not JSON" in capsys.readouterr().err

@@ -286,6 +286,17 @@ def test_open_clip_loads_local_weights_or_explains(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-4)
 
 
+def test_open_clip_fails_at_once_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody listens at that address; the hint is one that every command can follow."""
+    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    begun = time.monotonic()
+    with pytest.raises(ValueError, match="Without a network: .* give ViT-B-32:FILE, or 'embedded'"):
+        OpenClip("ViT-B-32", "laion2b_s34b_b79k")
+    assert time.monotonic() - begun < 40.0  # its model is made before; the retries took 47 s alone
+
+
 def test_open_clip_prepares_frames_and_texts_as_the_model_says(tmp_path: Path) -> None:
     """A wide frame is cropped as open_clip itself crops it, and no sentence is cut in silence."""
     import open_clip

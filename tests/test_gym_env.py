@@ -160,3 +160,30 @@ def test_gym_tasks_take_parameters_and_time_limit() -> None:
     assert gymnasium.make(short.spec).spec.max_episode_steps == 20
     rows = gymnasium.make_vec("robo/Reach-v0", 2, tip_step=0.01)
     assert (rows.spec.max_episode_steps, rows.unwrapped.sim.task.tip_step) == (50, 0.01)
+
+
+def test_success_has_the_name_that_sb3_looks_for() -> None:
+    one, many = gymnasium.make("robo/Reach-v0"), gymnasium.make_vec("robo/Reach-v0", 3)
+    one.reset(seed=0)
+    info = one.step(one.action_space.sample())[4]
+    assert info["is_success"] == info["success"]
+    many.reset(seed=0)
+    for _ in range(one.spec.max_episode_steps):
+        infos = many.step(many.action_space.sample())[4]
+    assert (infos["final_info"]["is_success"] == infos["final_info"]["success"]).all()
+    one.close(), many.close()
+
+
+def test_a_goals_own_sentence_stands_for_its_key() -> None:
+    made = gymnasium.make("robo/Reach-v0", goal="The gripper touches the blue ball.")
+    assert made.unwrapped.sim.task.goal == "touch_blue_ball"
+    with pytest.raises(ValueError, match=r"has no goal 'blue_ball'\. Did you mean .*word for word"):
+        gymnasium.make("robo/Reach-v0", goal="blue_ball")
+
+
+def test_packages_list_what_they_load_when_it_is_used() -> None:
+    import real_robot
+    import robo_rl
+
+    for package in (robo_rl, sims, real_robot):
+        assert set(package.__all__) <= set(dir(package))

@@ -357,6 +357,19 @@ def test_a_resumed_run_equals_an_uninterrupted_one(config, tmp_path):
     assert_same(straight, again)
 
 
+def test_first_row_after_resuming_has_the_figures_of_the_update_before(tmp_path, monkeypatch):
+    monkeypatch.setattr("robo_rl.learners.training_loop._ROW_EVERY", 1)
+    whole = learn(new(), 8 * 64 * 3)
+    run = RunDir.create(tmp_path / "run", PPO_SMALL)
+    learn(new(), 8 * 64 * 2, run=run)
+    later = learn(new(seed=5), 8 * 64 * 3, run=RunDir.open(run.path), resume=True)
+    told, again = (
+        [{name: row[name] for name in row if name.startswith("train/")} for row in rows]
+        for rows in (whole[-len(later) :], later)
+    )
+    assert again == told and all(again)
+
+
 class OnRow(Hook):
     """Calls ``row`` with each metrics row."""
 

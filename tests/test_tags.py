@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -207,3 +210,28 @@ def test_calibrate_tags_writes_sheets_and_layout(
     assert len(list(tmp_path.glob("*.png"))) == 1 + 18
     save_tags(tmp_path / "again.json", objects, family)
     assert (tmp_path / "again.json").read_text() == (tmp_path / "tags.json").read_text()
+
+
+def test_camera_that_never_answers_is_left_on_close(
+    tagged: TaggedScene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And so are all threads that are waited for: a bare join waits for ever."""
+    monkeypatch.setattr("real_robot.core.threads.WAIT", 0.2)
+    answers = threading.Event()
+
+    class Blocked:
+        def read(self) -> Frame:
+            answers.wait()
+            raise OSError("unplugged")
+
+    eyes = TagPerception(Blocked(), TagLocator(tagged.camera, tagged.objects)).start()
+    begun = time.monotonic()
+    eyes.close()
+    assert time.monotonic() - begun < 3.0
+    assert "a camera's thread did not end within" in capsys.readouterr().err
+    answers.set()
+    root = Path(__file__).parents[1]
+    files = [p for part in ("real_robot", "robo_rl", "sims") for p in (root / part).rglob("*.py")]
+    assert len(files) > 200
+    bare = [f"{p}" for p in files if re.search(r"\.join\(\)", p.read_text())]
+    assert not bare

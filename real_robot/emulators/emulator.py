@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from real_robot.core.pacing import Clock, RealClock, VirtualClock
+from real_robot.core.threads import join_or_leave
 from real_robot.emulators.control_port import ControlPort
 from real_robot.emulators.physics import ArmPhysics
 from sims import make_task
@@ -100,7 +101,7 @@ class Emulator(ABC):
             self.control = None
         self._stopping.set()
         if self._thread is not None:
-            self._thread.join()
+            join_or_leave(self._thread, "the emulator's thread")
             self._thread = None
             self.shut()
         if self._failure is not None:

@@ -31,14 +31,17 @@ from mcap.writer import Writer
 
 from real_robot.core.driver import RobotState, Sent, Target
 from real_robot.core.states import PhaseTransition
+from real_robot.core.threads import join_or_leave
 from real_robot.log.tape import encode
 from real_robot.operator.handover import RunVerdict
 from real_robot.policy.runner import PolicyOutput
 
 Array = np.ndarray
 
+MAGIC = b"\x89MCAP0\r\n"  # at the beginning of a log
 CHUNK = 16 * 1024  # bytes of messages in a chunk: about 20 ticks
 RECOVERED = "recovered"  # in ``run``: the writer was killed, and the file was made whole later
+FLUSH = 30.0  # s, to write what is queued
 QUEUE = 4096  # records the writer may lag behind before records are dropped
 
 
@@ -182,8 +185,10 @@ class Recorder:
     def close(self) -> None:
         """Writes what is queued and the file's index; a bug in the writer comes out here."""
         if self._thread.is_alive():
-            self._queue.put(None)
-            self._thread.join()
+            with contextlib.suppress(queue.Full):
+                self._queue.put(None, timeout=FLUSH)
+            if not join_or_leave(self._thread, f"the log writer of {self.path}", FLUSH):
+                self.error = self.error or "the disk did not answer"
         if self._failure is not None:
             raise RuntimeError(f"the log writer of {self.path} failed") from self._failure
 
@@ -272,6 +277,9 @@ def read_log(path: str | Path, *, frames: bool = False) -> Log:
     if path.is_file() and not path.stat().st_size:
         raise ValueError(f"{path} is empty: nothing was written to it. Was the disk full?")
     with open(path, "rb") as file:
+        if not MAGIC.startswith(file.read(len(MAGIC))):
+            raise ValueError(f"{path} is not a robo-rl robot log (*.mcap)")
+        file.seek(0)
         messages = NonSeekingReader(file).iter_messages(log_time_order=False)
         try:
             for _, channel, message in messages:

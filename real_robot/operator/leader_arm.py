@@ -12,6 +12,7 @@ import time
 
 from real_robot import arms, drivers
 from real_robot.core.driver import RobotDriver, RobotFault
+from real_robot.core.threads import join_or_leave
 from real_robot.operator.devices import DeviceContext
 from real_robot.operator.handover import OperatorInput
 
@@ -64,5 +65,5 @@ class LeaderArm:
     def close(self) -> None:
         """Hangs up; the arm stays limp."""
         self._stopping.set()
-        self._thread.join()
+        join_or_leave(self._thread, "the leader arm's thread")
         self._driver.close()

@@ -61,6 +61,7 @@ class RecordedCamera:
 
 
 QUEUE = 300  # pictures that a camera may have in store
+FROZEN = 2.0  # s; noise alone makes two pictures differ
 UNKNOWN = 30.0  # pictures a second, of a camera that does not say
 
 
@@ -68,7 +69,8 @@ class VideoDevice:
     """A camera that OpenCV opens: a device number, a path or a URL.
 
     Whoever looks more seldom than it takes pictures finds old ones waiting, more with every look
-    where they come over a network. They are thrown away until one has to be waited for.
+    where they come over a network. They are thrown away until one has to be waited for. A camera
+    that repeats one picture for 2 s has failed.
     """
 
     def __init__(self, device: int | str, width: int, height: int, clock: Clock | None = None):
@@ -82,6 +84,8 @@ class VideoDevice:
         self._size = (height, width)
         self._period = 1.0 / (self._capture.get(cv2.CAP_PROP_FPS) or UNKNOWN)
         self._stored = Path(str(device)).is_file()  # a film: its pictures wait for us
+        self._image: Array | None = None  # that came last, and since when it has been the same
+        self._same_since = 0.0
         self._tells = self._capture.getBackendName() == "V4L2"  # when a picture was taken
 
     def read(self) -> Frame:
@@ -96,11 +100,20 @@ class VideoDevice:
                 f"camera image is {image.shape[1]}x{image.shape[0]}, calibrated at "
                 f"{self._size[1]}x{self._size[0]}"
             )
+        self._check_changes(image)
         t = asked - self._period
         if self._tells:  # by the clock that ours reads, too
             told = self._capture.get(cv2.CAP_PROP_POS_MSEC) * 1e-3
             t = told if 0.0 <= self._now() - told < 1.0 else t
         return Frame(cv2.cvtColor(image, cv2.COLOR_BGR2RGB), t)
+
+    def _check_changes(self, image: Array) -> None:
+        """OSError where a camera has repeated one picture for FROZEN s: its poses would be taken
+        for new ones."""
+        if self._image is None or not np.array_equal(image, self._image):
+            self._image, self._same_since = image.copy(), self._now()
+        elif not self._stored and (age := self._now() - self._same_since) > FROZEN:
+            raise OSError(f"the camera has repeated one picture for {age:.1f} s: restart it")
 
     def _grab(self) -> float:
         """Takes pictures in until one was not there yet; when that one was asked for, s."""

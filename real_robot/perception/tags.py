@@ -15,6 +15,7 @@ import mujoco
 import numpy as np
 
 from real_robot.core.pacing import Clock, RealClock
+from real_robot.core.threads import join_or_leave
 from real_robot.perception.base import Pose
 from real_robot.perception.camera import CameraModel, CameraSource
 
@@ -217,8 +218,8 @@ class TagPerception:
             print(f"a camera stopped: {error}", file=sys.stderr)
 
     def close(self) -> None:
-        """Stops looking."""
+        """Stops looking; a camera that does not answer is left."""
         self._stopping.set()
         if self._thread is not None:
-            self._thread.join()
+            join_or_leave(self._thread, "a camera's thread")
             self._thread = None

@@ -6,10 +6,15 @@ float32 unless bfloat16 is asked for: nothing that is measured here and now deci
 
 from __future__ import annotations
 
+import os
+import socket
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from urllib.parse import urlparse
+from urllib.request import getproxies
 
 import numpy as np
 import torch
@@ -161,12 +166,13 @@ class OpenClip(TorchEncoder):
         if Path(pretrained).is_file():
             _warn_of_activation(name, pretrained, open_clip.list_models())
         try:
-            model = open_clip.create_model(name, pretrained=pretrained, device=self.device)
+            with _offline_at_once() if not Path(pretrained).is_file() else nullcontext():
+                model = open_clip.create_model(name, pretrained=pretrained, device=self.device)
         except (OSError, RuntimeError, ValueError) as error:
             raise ValueError(
                 f"cannot load {name} with weights {pretrained!r}: {str(error).splitlines()[0]}. "
-                "Without a network: download the file elsewhere and pass its path as the weights, "
-                "or use the embedded encoder (--encoder embedded)"
+                f"Without a network: download the file elsewhere and give {name}:FILE, or "
+                "'embedded', the encoder inside the package"
             ) from error
         self.model, self._tokenize = model.eval(), open_clip.get_tokenizer(name)
         self.name = f"open_clip-{name}-{tiny_clip.content_hash(model)}"
@@ -209,6 +215,27 @@ class OpenClip(TorchEncoder):
         with torch.inference_mode():
             rows = self.model.encode_text(tokens.to(self.device)).float()
             return F.normalize(rows, dim=-1).cpu().numpy()
+
+
+@contextmanager
+def _offline_at_once() -> Iterator[None]:
+    """While weights are looked for in the cache alone where their server does not answer, which
+    else takes the better part of a minute; through a proxy nobody asks."""
+    address = urlparse(os.environ.get("HF_ENDPOINT", "https://huggingface.co"))
+    from huggingface_hub import constants
+
+    try:
+        if not getproxies():
+            socket.create_connection((address.hostname, address.port or 443), timeout=5.0).close()
+        answers = True
+    except OSError:
+        answers = False
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = before or not answers
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
 
 
 class UnknownActivation(UserWarning):

@@ -15,12 +15,14 @@ from rich.console import Console
 from rich.prompt import Prompt
 
 from real_robot import Bus, BusConfig, RealClock, Rescue
+from real_robot.core.threads import join_or_leave
 from real_robot.emulators.control_port import Control
 from real_robot.operator.devices import VERDICT_KEYS
 from real_robot.perception.base import Perception, Pose
 from real_robot.perception.camera import RecordedCamera
 from robo_rl.arm.emulated import set_scene
 from robo_rl.arm.stage import EpisodeSetup
+from robo_rl.runtime.progress_bars import stderr_console
 from sims.core.task import Task
 
 
@@ -47,7 +49,7 @@ class ConnectedStage:
         **options: Any,  # of the driver
     ):
         self._robot, self._where = getattr(task, "robot", ""), where
-        self._console, self._options = console or Console(stderr=True), options
+        self._console, self._options = console or stderr_console(), options
         self._control = None if control is None else Control(control)
         self._clock, self._silence = RealClock(), silence
         self.rescue: Rescue | None = None  # what brings the arm to rest must know, without us
@@ -139,5 +141,5 @@ class ControlPoses:
     def close(self) -> None:
         """Stops asking."""
         self._stopping.set()
-        self._thread.join()
+        join_or_leave(self._thread, "the thread that asks for poses")
         self._control.close()

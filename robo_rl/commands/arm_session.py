@@ -36,6 +36,7 @@ from robo_rl.arm.simulated import SimStage
 from robo_rl.arm.stage import ArmStage, EpisodeSetup, closing
 from robo_rl.commands.options import ArmName, Json
 from robo_rl.evaluation.arm_conditions import STRAIGHT, ArmConditions, Offset
+from robo_rl.runtime.progress_bars import stderr_console
 from sims.core.task import Task
 from sims.robots.robot import TARGET_DT
 
@@ -155,7 +156,7 @@ def run_arm_session(
     Nobody but a person drives where the bundle's action is none. ``learning`` says between episodes
     what acts next; ``filmed``: what is emulated has a camera.
     """
-    console, manifest = Console(stderr=True), bundle.manifest
+    console, manifest = stderr_console(), bundle.manifest
     command = command.on_the_arm_of(manifest, task)
     with contextlib.ExitStack() as stack:
         stage = stack.enter_context(

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
 
 from robo_rl.commands.options import Json
 from robo_rl.runs.run_dir import atomic_write
 from robo_rl.runtime.checkout import benchmarks
+from robo_rl.runtime.progress_bars import stderr_console
 from robo_rl.runtime.threads import set_threads
 
 
@@ -74,7 +74,7 @@ def main(argv: Sequence[str]) -> int:
             jobs=command.jobs,
             again=command.again,
             stored=command.stored,
-            console=Console(stderr=True),
+            console=stderr_console(),
         )
         table = results.markdown()
         if not command.stored:

@@ -19,6 +19,7 @@ from real_robot import RobotFault, arms, drivers
 from real_robot.perception.calibration_boards import CalibrationBoard, calibrate_lens, locate_camera
 from robo_rl.commands import calibrate_servo
 from robo_rl.commands.options import Json
+from robo_rl.runtime.progress_bars import stderr_console
 from sims import make_task
 
 DOTS = 10_000  # px/m of printed sheets: 254 dots to the inch
@@ -76,7 +77,7 @@ def _servos(name: str) -> Callable[..., int]:
     def calibrate_servos(command: tyro.conf.OmitArgPrefixes[ServosCommand]) -> int:
         from real_robot.drivers.servo_setup import ServoCalibration, run_calibration
 
-        console, out = Console(stderr=True), command.out or Path(f"{name}.json")
+        console, out = stderr_console(), command.out or Path(f"{name}.json")
         driver = drivers.make(name, command.port, patience=command.patience)
         try:
             found = run_calibration(ServoCalibration(driver), out, console.print, _Enter(console))

@@ -27,6 +27,7 @@ from real_robot.drivers.servo_step_test import (
 )
 from real_robot.safety.fault_latch import FaultLatch
 from robo_rl.commands.options import Json
+from robo_rl.runtime.progress_bars import stderr_console
 from sims import make_task
 from sims.randomization.domain_randomization import ArmServos
 
@@ -205,7 +206,7 @@ def main(
     enter: Callable[[Console], Callable[[str], bool]],
 ) -> int:
     """Tests a servo and says what was found."""
-    console = Console(stderr=True)
+    console = stderr_console()
     told = run(command, enter(console), console)
     if command.as_json:
         print(json.dumps(told, indent=1))

@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import tyro
-from rich.console import Console
 
 from robo_rl.commands.options import Json
 from robo_rl.datasets.demonstrations import CloneConfig
+from robo_rl.runtime.progress_bars import stderr_console
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
     config = CloneConfig(**{f.name: getattr(command, f.name) for f in fields(CloneConfig)})
     from robo_rl.training.clone import clone
 
-    console = Console(stderr=True)
+    console = stderr_console()
     made = clone(command.dataset, config, console=console)
     if command.as_json:
         print((made.run.path / "result.json").read_text())

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
-from rich.console import Console
 
 from robo_rl.config.train_config import TrainConfig
 from robo_rl.rewards import ClipConfig
+from robo_rl.runtime.progress_bars import stderr_console
 
 SENTENCE = "the gripper touches the red cube"
 
@@ -33,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
     from robo_rl.evaluation.evaluate import summary_line
     from robo_rl.training.train import train
 
-    console = Console(stderr=True)
+    console = stderr_console()
     name = next(n for n in _names("demo") if not (command.runs / n).exists())
     config = TrainConfig(
         goal=command.goal,

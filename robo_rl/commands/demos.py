@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import tyro
-from rich.console import Console
 from rich.progress import Progress
 
 from robo_rl.commands.options import Json, SceneOptions
+from robo_rl.runtime.progress_bars import stderr_console
 from sims.envs.demonstrations import DemoConfig
 
 
@@ -55,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
     config = DemoConfig(
         **{f.name: getattr(command, f.name) for f in dataclasses.fields(DemoConfig)}
     )
-    with Progress(console=Console(stderr=True)) as bar:
+    with Progress(console=stderr_console()) as bar:
         line = bar.add_task("episodes", total=1.0)
         made = write_demos(
             task, command.to, config, lambda share: bar.update(line, completed=share)
@@ -78,7 +78,7 @@ def _of_logs(argv: Sequence[str]) -> int:
     from robo_rl.datasets.robot_logs import log_files, select_logs, write_minari
 
     logs = log_files(command.logs)
-    told, console = select_logs(logs), Console(stderr=True)
+    told, console = select_logs(logs), stderr_console()
     if command.format == "lerobot":
         from robo_rl.datasets.lerobot import write_lerobot
 

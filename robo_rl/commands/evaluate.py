@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal
 
 import tyro
-from rich.console import Console
 
 from reward_models.vision.config import at_least
 from robo_rl.commands.options import Json
@@ -50,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
     )
     from robo_rl.goals.reading import single_goal
     from robo_rl.runs.policy import load_policy
-    from robo_rl.runtime.progress_bars import stage_progress
+    from robo_rl.runtime.progress_bars import stage_progress, stderr_console
 
     run = RunDir.open(command.run)
     if command.goal and run.config["goal"] != ANY:
@@ -77,7 +76,7 @@ def main(argv: Sequence[str]) -> int:
 
         config = from_json(TrainConfig, run.config)
         act = load_policy(run.path).act
-        with stage_progress(Console(stderr=True)) as progress:
+        with stage_progress(stderr_console()) as progress:
             foreign = evaluate_gymnasium(config, act, command.episodes, seed, progress=progress)
         print(json.dumps(foreign.as_dict()) if command.as_json else foreign.line())
         return 0
@@ -87,7 +86,7 @@ def main(argv: Sequence[str]) -> int:
     task, exam = task_of_run(run.config, truth), {"episodes": command.episodes, "seed": seed}
     if command.goal:
         task = single_goal(task, command.goal)
-    with stage_progress(Console(stderr=True)) as progress:
+    with stage_progress(stderr_console()) as progress:
         if command.expert:
             limited = bool(run.config.get("rate_limited"))
             evaluation = evaluate_expert(task, **exam, shaped=limited, progress=progress)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
-from rich.console import Console
 
 from real_robot import PolicyBundle
 from robo_rl.arm.episodes import next_number
@@ -28,6 +27,7 @@ from robo_rl.on_robot_learning.config import (
 )
 from robo_rl.on_robot_learning.session import OnRobotSession
 from robo_rl.runs.run_dir import RunDir, run_folder
+from robo_rl.runtime.progress_bars import stderr_console
 
 THINK = 0.01  # s that the policy may take in real time
 # What is said anew for each start; of these the last two by somebody who looks at the arm then.
@@ -120,7 +120,7 @@ def finish(run: RunDir, command: LearnOnArmCommand) -> None:
     """Leaves the last bundle where runs have theirs, and says what it came to; of one that was
     stopped, how it goes on."""
     told = LearnerStatus.read(run.path)
-    console = Console(stderr=True)
+    console = stderr_console()
     if told.arm_s < 60 * command.minutes:
         console.print(f"stopped; to resume: robo-rl learn-on-arm --resume {run.path}")
         return

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
-from rich.console import Console
 
 from robo_rl.commands.options import Json
 from robo_rl.commands.train import option_in
 from robo_rl.config.presets import preset
+from robo_rl.runs.run_dir import read_json
+from robo_rl.runtime.progress_bars import stderr_console
 from robo_rl.search.config import SearchConfig
 from robo_rl.search.report import headline
 from robo_rl.search.run import search
@@ -50,9 +51,9 @@ def main(argv: Sequence[str]) -> int:
         ),
     )
     own = {f.name: getattr(command, f.name) for f in dataclasses.fields(SearchConfig)}
-    console = Console(stderr=True)
+    console = stderr_console()
     path = search(SearchConfig(**own), resume=command.resume, console=console)
-    summary = json.loads((path / "search.json").read_text())
+    summary = read_json(path / "search.json")
     console.print(f"report: {path / 'report.md'}; program: {path / 'winner.py'}")
     print(json.dumps(summary, indent=1) if command.as_json else headline(summary))
     return 0

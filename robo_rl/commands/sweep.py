@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
 
 from robo_rl.commands.options import Json
 from robo_rl.commands.train import parse_train
@@ -18,6 +17,7 @@ from robo_rl.config.train_config import TrainConfig
 from robo_rl.runs.markdown import table
 from robo_rl.runs.run_dir import run_folder
 from robo_rl.runtime.argv import pop_option
+from robo_rl.runtime.progress_bars import stderr_console
 from robo_rl.runtime.renamed_options import current_options
 from robo_rl.runtime.threads import set_threads
 
@@ -57,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
     from robo_rl.training.sweep import PAGE, sweep, table_of
 
     folder = run_folder(command.runs, command.name)
-    console = Console(stderr=True)
+    console = stderr_console()
     found = sweep(settings, folder, [*map(int, seeds)], jobs=command.jobs, console=console)
     console.print(f"{folder / PAGE}")
     if command.as_json:

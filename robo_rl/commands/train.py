@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
 
 import sims
 from real_robot.policy.bundle import POLICY
@@ -30,6 +30,7 @@ from robo_rl.learners import LEARNERS, EnsembleConfig, LearnerConfig, PPOConfig
 from robo_rl.rewards import RewardConfig, reward_type
 from robo_rl.runs.run_dir import RunDir, jsonable
 from robo_rl.runtime.argv import pop_option
+from robo_rl.runtime.progress_bars import stderr_console
 from robo_rl.runtime.renamed_options import current_options
 from robo_rl.search.llm_writer import ModelConfig
 from sims.external.gymnasium_env import PREFIX
@@ -39,7 +40,12 @@ PROGRAM = "robo-rl train"
 
 @dataclass(frozen=True, kw_only=True)
 class TrainCommand(CommonOptions):
-    """Trains a policy: TASK --goal "a sentence" --reward clip; or "a sentence" alone."""
+    """Trains a policy: TASK --goal "a sentence" --reward clip; or "a sentence" alone.
+
+    Options of a learner (--demos, --base, --interventions, --tuning.*) and of a reward (--clip.*,
+    --success.*) are shown by --help beside it: robo-rl train --learner ensemble --reward
+    success:FILE --help.
+    """
 
     # A name from `robo-rl list tasks`, or gym:ID; or a goal sentence that a task can parse.
     task: tyro.conf.Positional[str] = "reach"
@@ -68,7 +74,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _train(argv: Sequence[str]) -> int:
     command, stated = _parsed(argv)
-    console = Console(stderr=True)
+    console = stderr_console()
     if command.goal in argv and command.task not in argv:  # nobody said which
         console.print(f"task: {command.task}")
     if command.resume is None:
@@ -206,6 +212,8 @@ def _words(prefix: str, settings: Mapping[str, Any]) -> Iterator[str]:
 def _task_of_sentence(parsed: TrainCommand) -> str:
     """The task of a sentence that stands where a task is expected; "" where none does."""
     said = parsed.task
+    if not re.search("[A-Za-z]", said):  # the value of an option that there is not
+        return ""
     if said in sims.TASKS or said.startswith(PREFIX) or parsed.goal or parsed.formula:
         return ""
     own = bool(parsed.things or parsed.scene)

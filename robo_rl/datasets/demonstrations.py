@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from robo_rl.runs.run_dir import read_json
 from sims import make_task
 from sims.core.task import Task
 from sims.envs.batch_env import BatchEnv
@@ -76,7 +76,7 @@ def read_demonstrations(
     data = folder / DATA
     if not data.is_file():
         raise ValueError(f"{folder} is not a Minari dataset in HDF5: {data.name} is missing")
-    told = json.loads((folder / "data" / "metadata.json").read_text())
+    told = read_json(folder / "data" / "metadata.json")
     if "name" not in (told.get("task") or {}):
         raise ValueError(
             f"{folder} does not name its robo-rl task; datasets of robo-rl demos TASK FOLDER do"

@@ -7,7 +7,7 @@ ground truth is the task's own goal whose sentence reads to the same formula, or
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -57,8 +57,17 @@ class NotRead(ValueError):
         self.why = f"{before}{why}" if why.endswith("?") else f"{before}{why}."
         ways = "; ".join(f"{i}: {offer.understood}" for i, offer in enumerate(self.offers, 1))
         # What may be meant says more than all that could be said.
-        told = f"{self.why} Did you mean {ways}? Say it so." if ways else f"{before}{goal.refusal}"
+        told = f"{self.why} Did you mean {ways}? Say it so." if ways else self.why
+        if not ways and goal.refusal.known:
+            told = f"{told} Known: {some_of(goal.refusal.known.split('; '))}"
         self.args = (told,)
+
+
+def some_of(sentences: Sequence[str], most: int = 5) -> str:
+    """Returns ``sentences`` in one line, the first ``most`` of them and how many more there are."""
+    more = len(sentences) - most
+    told = "; ".join(sentences[:most])
+    return f"{told}; and {more} more (robo-rl list tasks)" if more > 0 else told
 
 
 @dataclass(frozen=True)
@@ -110,7 +119,7 @@ class ReadGoal:
             return f"judged by that: {self.understood}"
         if self.key:
             return f"judged by the ground truth of {self.key!r}"
-        known = "; ".join(self.card.goals.values())
+        known = some_of([*self.card.goals.values()])
         return f"no ground truth for this sentence; known: {known}"
 
 

@@ -69,6 +69,8 @@ class LabelStore:
     """The answers in a folder, and their frames."""
 
     def __init__(self, folder: Path):
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"{folder} is a file: expected a folder, in which answers are kept")
         self.folder, self.path = folder, folder / "labels.jsonl"
         (folder / "frames").mkdir(parents=True, exist_ok=True)
 

@@ -39,6 +39,7 @@ _CLOCKS = {
         + subprocess_scorer.scorer_cpu_seconds()
     ),
 }
+UPDATE = "train/"  # of the names of what SB3 says of an update
 _ROW_EVERY = 1_000  # env steps; rollouts of off-policy learners are shorter than a line is worth
 
 
@@ -89,7 +90,8 @@ def learn(
     remaining = total_steps - learner.env_steps
     if remaining <= 0:
         return []
-    with _Bar(console, learner.env_steps, total_steps) as bar:
+    rollout = getattr(learner.algorithm, "n_steps", 1) * learner.env.num_envs  # only whole ones
+    with _Bar(console, learner.env_steps, total_steps + -remaining % rollout) as bar:
         loop.bar = bar
         with loop.interruptible(console), contextlib.suppress(_StopTraining):
             learner.algorithm.learn(
@@ -126,6 +128,7 @@ class _Loop(BaseCallback):
         self._row_at, self._row_time = learner.env_steps, time.perf_counter()
         self._unseen: Array | None = None  # observations that the scale has not counted yet
         self._warned = False  # of an outlier
+        self._before: dict[str, float] = {}  # figures of the update before a run was resumed
         self._measured = learner.env_steps  # that it was measured on, or could have been
         self._stop = False
 
@@ -135,6 +138,7 @@ class _Loop(BaseCallback):
         self._began = {name: clock() - extra[name] for name, clock in _CLOCKS.items()}
         self._row_at, self._saved_at = int(extra["row_at"]), checkpoint.step
         self._measured = checkpoint.step
+        self._before = {name: v for name, v in extra.items() if name.startswith(UPDATE)}
         for hook in self._hooks:
             saved = select_prefix(checkpoint.state, _hook_prefix(hook))
             if hook.name and saved:
@@ -165,6 +169,8 @@ class _Loop(BaseCallback):
 
     def _on_training_start(self) -> None:
         check_memory(self._learner, self._total)
+        for name, value in self._before.items():  # of an update that the last rollout's row follows
+            self.logger.record(name, value)
 
     def _on_step(self) -> bool:
         return True
@@ -245,8 +251,7 @@ class _Loop(BaseCallback):
             **(kept.figures() if isinstance(kept, SavedReplayBuffer) else {}),
             "score_s": round(learner.scorer.pop_seconds(), 3) if learner.scorer else 0.0,
         }
-        values = learner.algorithm.logger.name_to_value
-        row |= {name: float(v) for name, v in values.items() if name.startswith("train/")}
+        row |= self._update_figures()
         self._row_at, self._row_time = steps, now
         self.rows.append(row)
         if self._run is not None:
@@ -256,13 +261,20 @@ class _Loop(BaseCallback):
         asked = [hook.row(row) for hook in self._hooks]
         self._stop = self._stop or any(answer is False for answer in asked)
 
+    def _update_figures(self) -> dict[str, float]:
+        """What SB3 says of the last update."""
+        values = self._learner.algorithm.logger.name_to_value
+        return {name: float(v) for name, v in values.items() if name.startswith(UPDATE)}
+
     def _spent(self) -> dict[str, float]:
         return {name: clock() - self._began[name] for name, clock in _CLOCKS.items()}
 
     def _save(self) -> None:
         if self._run is None or self._learner.env_steps == self._saved_at:
             return
-        made = self._learner.checkpoint(self._spent() | {"row_at": self._row_at})
+        made = self._learner.checkpoint(
+            self._spent() | {"row_at": self._row_at} | self._update_figures()
+        )
         state = dict(made.state)
         for hook in self._hooks:
             state |= add_prefix(_hook_prefix(hook), hook.state_dict())

@@ -18,14 +18,13 @@ RUN/config.json     what was asked for, with the bundle that is corrected
 from __future__ import annotations
 
 import dataclasses
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from reward_models.vision.config import NumberFormat
-from robo_rl.runs.run_dir import write_json
+from robo_rl.runs.run_dir import read_json, write_json
 
 BASE, EPISODES, READ, BUNDLES, TOLD = "base", "episodes", "read", "bundles", "learner.json"
 LOG, PAGE = "learner.log", "report.html"
@@ -113,7 +112,7 @@ class LearnerStatus:
         path = folder / TOLD
         if not path.exists():
             return cls()
-        told = json.loads(path.read_text())
+        told = read_json(path)
         return cls(**{f.name: told[f.name] for f in dataclasses.fields(cls)})
 
 

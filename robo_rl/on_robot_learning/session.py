@@ -15,14 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from real_robot import PolicyBundle, PolicyProcess, RunResult
 from real_robot.operator.handover import Operator
 from robo_rl.arm.episodes import ARM_SEED
 from robo_rl.arm.stage import EpisodeSetup
 from robo_rl.on_robot_learning.config import LOG, REFUSED, LearnerStatus, OnRobotConfig, bundle_of
 from robo_rl.on_robot_learning.exploration import ExploringPolicy, with_exploration_note
+from robo_rl.runtime.progress_bars import stderr_console
 from sims.utils import plugins, process
 
 PATIENCE = 120.0  # s that the learner may take to end
@@ -43,7 +42,7 @@ class OnRobotSession:
         self, folder: Path, config: OnRobotConfig, first: int, *, waits: bool, think: float = 0.0
     ):
         self.folder, self._config, self._waits, self._think = folder, config, waits, think
-        self._console = Console(stderr=True)
+        self._console = stderr_console()
         self._first, self._published = first, -1
         self._bundle: PolicyBundle | None = None
         self._policy: PolicyProcess | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +11,7 @@ import numpy as np
 from reward_models.vision.config import NumberFormat
 from robo_rl.rewards.base import BuiltReward, RewardConfig, RewardRequest
 from robo_rl.rewards.clip import frames_segment, sample_frames, select_training_scene
+from robo_rl.runs.run_dir import read_json
 from robo_rl.runs.video import IMAGES, read_frames
 from robo_rl.vision.distilled_scene import SceneConfig
 from sims.external.gymnasium_env import GymnasiumEnv
@@ -87,7 +87,7 @@ def read_pictures(path: Path) -> tuple[list[Array], dict[str, Any]]:
     if not pictures:
         raise ValueError(f"{path} holds no {', '.join(IMAGES)}; {MAKE}")
     card = card_of(path)
-    return pictures, json.loads(card.read_text()) if card.exists() else {}
+    return pictures, read_json(card) if card.exists() else {}
 
 
 def card_of(path: Path) -> Path:

@@ -120,7 +120,7 @@ def _end(judge: BaseProcess, *ends: Connection) -> None:
     if judge.pid is not None:
         _ended_s[0] += process_cpu_seconds(judge.pid)
     judge.kill()
-    judge.join()
+    judge.join(5.0)
     for one in ends:
         one.close()
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from robo_rl.runs.run_dir import RESULT, VERSIONS, RunDir
+from robo_rl.runs.run_dir import RESULT, VERSIONS, RunDir, read_json
 
 TRAINING, UNFINISHED, FINISHED = "training", "unfinished", "finished"
 # Figures of result.json that `compare` shows: its path in the file and what it is called.
@@ -123,7 +122,7 @@ def compare(paths: Sequence[Path]) -> Comparison:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text()) if path.exists() else {}
+    return read_json(path) if path.exists() else {}
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -30,6 +30,7 @@ import re
 import secrets
 import shutil
 import struct
+import tempfile
 import warnings
 import zipfile
 import zlib
@@ -118,7 +119,7 @@ def versions() -> dict[str, str]:
 def warn_of_run(path: Path) -> None:
     """An OtherEngine warning where the run in ``path`` was begun with another MuJoCo."""
     if (kept := path / VERSIONS).exists():
-        warn_of_engine(json.loads(kept.read_text()), f"the run {path}")
+        warn_of_engine(read_json(kept), f"the run {path}")
 
 
 def _sync_folder(folder: Path) -> None:
@@ -184,11 +185,28 @@ class CsvTable:
         atomic_write(self.path, text.getvalue().encode())
 
 
+def read_json(path: Path) -> Any:
+    """Returns what a JSON file holds; ValueError names the file where it holds none."""
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(
+            f"{path} is damaged, it is not JSON ({error}): restore it, or remove its folder"
+        ) from None
+
+
 def check_writable(path: Path) -> None:
-    """ValueError where no folder ``path`` can be made, or written in."""
-    there = next(folder for folder in (path, *path.parents) if folder.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK):
-        raise ValueError(f"cannot create run directory {path}: {there} is not a writable folder")
+    """ValueError where no folder ``path`` can be made, or written in; one is tried."""
+    try:
+        there = next(folder for folder in (path, *path.parents) if folder.exists())
+        if not there.is_dir():
+            raise NotADirectoryError
+        os.rmdir(tempfile.mkdtemp(prefix=".robo-rl-", dir=there))
+    except OSError as error:
+        why = f" ({error.strerror})" if error.strerror else ""
+        raise ValueError(
+            f"cannot create run directory {path}: {there} is not a writable folder{why}"
+        ) from None
 
 
 def run_folder(runs: Path, name: str) -> Path:
@@ -297,7 +315,7 @@ class RunDir:
         """Notes what differs ``now`` from what the run last went on with."""
         if not (path := self.path / VERSIONS).exists():
             return
-        begun = json.loads(path.read_text())
+        begun = read_json(path)
         resumed = begun.get(RESUMED, [])
         last = {name: value for made in (begun, *resumed) for name, value in made.items()}
         if other := {name: now[name] for name in now if now[name] != last.get(name)}:
@@ -336,10 +354,10 @@ class RunDir:
         A run of before ``dtype`` was an option looked at frames in the number format that was
         quicker on its machine, which its scorer.json has: it stays in that one.
         """
-        config = current_names(json.loads((self.path / "config.json").read_text()))
+        config = current_names(read_json(self.path / "config.json"))
         scoring, scorer = config.get("scoring"), self.path / SCORER
         if isinstance(scoring, dict) and "dtype" not in scoring and scorer.exists():
-            if found := json.loads(scorer.read_text()).get("dtype"):
+            if found := read_json(scorer).get("dtype"):
                 scoring["dtype"] = found
         return config
 
@@ -350,7 +368,7 @@ class RunDir:
         A run of 0.1.0 with rate limits was evaluated without them, and within them beside it.
         """
         self.check_finished()
-        result = json.loads((self.path / RESULT).read_text())
+        result = read_json(self.path / RESULT)
         if within := result.pop("evaluation_shaped", None):
             result["evaluation_unlimited"] = result["evaluation"]
             result["evaluation"] = within | {"rate_limited": True}

@@ -107,9 +107,11 @@ def _check_video(path: Path) -> None:
     """ValueError where there is no video, or a run's own one, which is no episode to be scored."""
     try:
         with av.open(path) as film:
-            comments = film.metadata.values() if film.streams.video else ()
+            if not film.streams.video or next(film.decode(video=0), None) is None:
+                raise ValueError(f"cannot read a video from {path}: it has no frames")
+            comments = film.metadata.values()
     except (av.FFmpegError, OSError) as error:
-        raise ValueError(f"cannot read a video from {path}: {error}") from None
+        raise ValueError(f"cannot read a video from {path}: {error.strerror}") from None
     run = path.parent
     if ANNOTATED in comments or (path.name == "video.webm" and (run / "config.json").exists()):
         raise ValueError(

@@ -10,6 +10,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 
+def stderr_console() -> Console:
+    """Returns the console of progress and remarks; it breaks no line, so that a path can be copied
+    from it and found in a file that it was piped to."""
+    return Console(stderr=True, soft_wrap=True)
+
+
 def stage_progress(console: Console | None) -> Any:
     """A context whose value is ``progress(stage, share, note="")``, drawn where there is a console.
 

@@ -19,6 +19,9 @@ Key = TypeVar("Key")
 Made = TypeVar("Made")
 
 
+_ENDING = 5.0  # s, for a process that has closed its pipe
+
+
 def run_in_workers(
     work: Callable[..., Made],
     given: Mapping[Key, tuple[Any, ...]],
@@ -58,7 +61,8 @@ def run_in_workers(
                     idle.append(answered)
                 except (EOFError, ConnectionError):
                     child = workers.pop(answered)
-                    child.join()
+                    child.join(_ENDING)
+                    child.kill()  # if it has closed its pipe alone
                     why = f"its process ended with {child.exitcode}"
                     if died is None:
                         raise ChildProcessError(why) from None

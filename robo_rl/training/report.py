@@ -17,7 +17,7 @@ from robo_rl.evaluation.evaluate import SEED_NAMES, Evaluation
 from robo_rl.evaluation.failure_analysis import failure_line
 from robo_rl.evaluation.reward_tables import FAILURES, REPORT, extra_lines, overoptimised, tables
 from robo_rl.runs.html_page import head, image, section
-from robo_rl.runs.run_dir import RunDir, atomic_write
+from robo_rl.runs.run_dir import RunDir, atomic_write, read_json
 from robo_rl.training.gymnasium import GymnasiumEvaluation
 from sims.core.multi_goal import ANY
 from sims.tasks.scene.mjcf import scene_label
@@ -30,7 +30,7 @@ SCENE = "scene.json"  # of a run whose frames are told by a distilled encoder
 def write_report(run: RunDir) -> Path:
     """Writes report.html of a finished run and returns its path; ValueError before it finished."""
     result = run.judged
-    config, versions = run.config, json.loads((run.path / "versions.json").read_text())
+    config, versions = run.config, read_json(run.path / "versions.json")
     foreign = config["task"].startswith("gym:")
     kind = GymnasiumEvaluation if foreign else Evaluation
     judged = kind.from_dict(result["evaluation"])
@@ -206,7 +206,7 @@ def _reward_report(path: Path) -> str:
     """What `robo-rl reward report RUN` left there."""
     if not (path / REPORT).exists():
         return ""
-    found = json.loads((path / REPORT).read_text())
+    found = read_json(path / REPORT)
     parts = [
         f"<h3>{html.escape(title)}</h3>{_rows(head, rows)}" for title, head, rows in tables(found)
     ]
@@ -253,7 +253,7 @@ def _costs(path: Path, result: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _scene(path: Path, result: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not (path / SCENE).exists():
         return []
-    scene = json.loads((path / SCENE).read_text())
+    scene = read_json(path / SCENE)
     rows = [
         (
             "Cosine to rendered frames, held-out states",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -145,13 +146,16 @@ class Task(ABC, Generic[V]):
 
     def __post_init__(self) -> None:
         goals = self.goals()
-        if not self.goal:
-            object.__setattr__(self, "goal", next(iter(goals)))
+        # Empty: the first; a goal's own sentence stands for its key.
+        said = {_words(goal.sentence): key for key, goal in goals.items()}
+        key = said.get(_words(self.goal), self.goal) if self.goal else next(iter(goals))
+        object.__setattr__(self, "goal", key)
         if self.formula is None and self.goal not in goals:
             near = difflib.get_close_matches(self.goal, goals, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = f" Did you mean {near[0]!r}?" if near else ""
             raise ValueError(
-                f"task {self.name!r} has no goal {self.goal!r}{hint} Available: {', '.join(goals)}"
+                f"task {self.name!r} has no goal {self.goal!r}.{hint} Available: "
+                f"{', '.join(goals)}; or one of their sentences, word for word"
             )
 
     @property
@@ -350,3 +354,8 @@ def owned_arrays(views: Any) -> dict[str, Array]:
         for f in dataclasses.fields(views)
         if f.metadata.get("owned", False)
     }
+
+
+def _words(text: str) -> str:
+    """Words alone, in lower case."""
+    return " ".join(re.findall(r"\w+", text.lower()))

@@ -7,6 +7,7 @@ are the same environment bit for bit.
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -78,12 +79,13 @@ class GymEnv(_Limited, gymnasium.Env[Array, Array]):
     def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         """Observation, reward, terminated, truncated and info after ``action`` (act_dim,)."""
         result = self.sim.step(np.asarray(action)[None])
+        values = _with_is_success(result.info)
         return (
             result.obs[0],
             float(result.reward[0]),
             bool(result.terminated[0]),
             bool(result.truncated[0]),
-            {n: v[0] if v[0].ndim else v[0].item() for n, v in result.info.items()},
+            {n: v[0] if v[0].ndim else v[0].item() for n, v in values.items()},
         )
 
     def render(self) -> Array | None:
@@ -149,7 +151,8 @@ class GymVectorEnv(_Limited, VectorEnv[Array, Array, Array]):
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         """Observations, rewards, terminations, truncations and infos after ``actions``."""
-        obs, reward, terminated, truncated, values, _ = self.sim.step(actions)
+        obs, reward, terminated, truncated, told, _ = self.sim.step(actions)
+        values = _with_is_success(told)
         done = terminated | truncated
         if self.autoreset_mode == AutoresetMode.DISABLED or not done.any():
             info = _masked(values, np.ones(self.num_envs, bool))
@@ -171,6 +174,11 @@ class GymVectorEnv(_Limited, VectorEnv[Array, Array, Array]):
     def close_extras(self, **kwargs: Any) -> None:
         """Frees the renderers."""
         self.sim.close()
+
+
+def _with_is_success(info: Mapping[str, Array]) -> dict[str, Array]:
+    """``info``, in which success has the name that Stable-Baselines3 looks for, too."""
+    return dict(info) | ({"is_success": info["success"]} if "success" in info else {})
 
 
 def _masked(values: dict[str, Array], mask: Array) -> dict[str, Any]:

@@ -117,6 +117,9 @@ class RenderPool:
         self._first.close()
 
 
+_CLOSING = 10.0  # s, for a thread that renders to end
+
+
 class _Worker:
     """A thread with a process that draws for it, which no other thread can reach or collect."""
 
@@ -141,7 +144,7 @@ class _Worker:
 
     def close(self) -> None:
         self._jobs.put(None)
-        self._thread.join()
+        self._thread.join(_CLOSING)  # a driver that hangs is left to the end of the program
 
     def __del__(self) -> None:
         self._jobs.put(None)  # also where nobody closed it, the thread ends

@@ -54,7 +54,7 @@ def known_words() -> frozenset[str]:
     return known | ASKING | COLOURS | SHADES.keys() | {"the", ",", "'s", "please"}
 
 
-def nearest_word(word: str, known: Iterable[str], alike: float = 0.7) -> str:
+def nearest_word(word: str, known: Iterable[str], alike: float = 0.75) -> str:
     """Returns the known word that ``word`` may be a misspelling of; "" where none has a similarity
     of ``alike``."""
     close = difflib.get_close_matches(word, sorted(w for w in known if len(w) > 1), 1, alike)
@@ -106,6 +106,8 @@ def explain_refusal(words: tuple[str, ...], asks: bool, refuse: RefusalBuilder) 
     for i, word in enumerate(words):
         if word in known or word[0].isdigit() or word[0] == ".":
             continue
+        if word == "-" and words[i + 1 : i + 2] and words[i + 1][0].isdigit():
+            return refuse("unsupported", "no amount is negative: say the other direction")
         before = words[max(i - 2, 0) : i]
         described = bool(before) and before[-1] in COLOURS | COLOUR_WORDS
         described |= len(before) == 2 and before[1] in ("the", "a") and before[0] in _BEFORE_NOUN

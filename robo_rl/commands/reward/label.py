@@ -14,7 +14,6 @@ from typing import Literal
 import cv2
 import numpy as np
 import tyro
-from rich.console import Console
 
 from reward_models.remote.transport import Budget
 from reward_models.remote.vlm_judge import JudgeAnswer, VideoJudge
@@ -33,6 +32,7 @@ from robo_rl.labelling.store import (
     answer_code,
     labelled_scene,
 )
+from robo_rl.runtime.progress_bars import stderr_console
 from robo_rl.runtime.remote_models import (
     SHOWN,
     JudgeConfig,
@@ -179,9 +179,7 @@ def model_answers(
         films = map(store.frames, question.films)
         return (judge.compare if question.second else judge.rate)(*films, question.goal)
 
-    for question, said in collect_answers(
-        ask, asked, len(asked), config, budget, Console(stderr=True)
-    ):
+    for question, said in collect_answers(ask, asked, len(asked), config, budget, stderr_console()):
         yield question, answer_code(said)
 
 

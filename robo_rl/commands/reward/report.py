@@ -69,12 +69,12 @@ def _rewards(command: RewardReportCommand) -> int:
     from robo_rl.evaluation.reward_tables import FAILURES
     from robo_rl.reward_analysis.report import judge_rewards, keep_report, write_failure_video
     from robo_rl.runs.run_dir import RunDir, write_json
-    from robo_rl.runtime.progress_bars import stage_progress
+    from robo_rl.runtime.progress_bars import stage_progress, stderr_console
     from robo_rl.runtime.threads import set_threads
 
     set_threads()
     run, subject = _subject(command)
-    with stage_progress(Console(stderr=True)) as progress:
+    with stage_progress(stderr_console()) as progress:
         verdict = judge_rewards(
             subject,
             episodes=command.episodes,

@@ -22,6 +22,7 @@ from robo_rl.goals.reading import read_goal
 from robo_rl.reward_analysis.lerobot_progress import bounds_of, check_progress, write_scores
 from robo_rl.reward_analysis.score_plot import MOST, plot_row, write_plot
 from robo_rl.rewards.clip import ClipConfig, captions_for, select_training_scene
+from robo_rl.runtime.progress_bars import stderr_console
 from robo_rl.runtime.remote_models import (
     JUDGES,
     SHOWN,
@@ -66,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
     """Prints one score per frame; of a run, also how well it orders the frames by distance."""
     command = tyro.cli(ScoreCommand, args=list(argv), prog="robo-rl reward score")
     _check(command)
-    scored, lengths, rows, console = [], [], [], Console(stderr=True)
+    scored, lengths, rows, console = [], [], [], stderr_console()
     by = _by_clip if command.scorer == "clip" else _by_model
     for seen, figures in by(command, console):
         scored.append(figures)

@@ -10,10 +10,9 @@ from dataclasses import make_dataclass
 from typing import Annotated
 
 import tyro
-from rich.console import Console
 
 from robo_rl.evaluation.reward_tables import figures_text
-from robo_rl.runtime.progress_bars import stage_progress
+from robo_rl.runtime.progress_bars import stage_progress, stderr_console
 from robo_rl.scorers.train import KINDS, train_scorer
 from sims.utils.did_you_mean import unknown_name_error
 
@@ -34,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
     )
     if command.scorer.out.exists():
         raise ValueError(f"{command.scorer.out} exists already; give a new one")
-    console = Console(stderr=True)
+    console = stderr_console()
     with stage_progress(console) as progress:
         said = shlex.join(["robo-rl", "reward", "train", *argv])
         card = train_scorer(command.scorer, progress, said)

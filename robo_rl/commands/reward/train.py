@@ -18,7 +18,7 @@ from rich.console import Console
 from reward_models.vision.config import ANY_THINGS, FitConfig, NumberFormat, at_least
 from robo_rl.evaluation.reward_tables import figures_text
 from robo_rl.runs.run_dir import versions
-from robo_rl.runtime.progress_bars import stage_progress
+from robo_rl.runtime.progress_bars import stage_progress, stderr_console
 from robo_rl.runtime.workers import run_in_workers
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def main(argv: Sequence[str]) -> int:
     check_shown(command.views, command.without)
     begun = tiny_clip.load(command.start) if command.start else None
     torch.set_num_threads(set_threads())
-    console, start = Console(stderr=True), time.monotonic()
+    console, start = stderr_console(), time.monotonic()
     kept = out.with_suffix(".under_way")
     if kept.exists():
         console.print(f"resuming from {kept}")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import tyro
-from rich.console import Console
 
 from reward_models.base import TaskCard, from_dict
 from reward_models.programs import Diagnostic, errors, explain, load
@@ -16,6 +15,7 @@ from robo_rl.commands.options import SceneOptions
 from robo_rl.goals.reading import judged_goal, read_goal, task_of_config
 from robo_rl.reward_analysis.screening import screen_program
 from robo_rl.rewards.code import template_program
+from robo_rl.runtime.progress_bars import stderr_console
 from robo_rl.runtime.sandbox import Job, preflight
 from robo_rl.search.llm_writer import ModelConfig, make_writer
 from sims.core.task import Task
@@ -72,7 +72,7 @@ def _llm_program(command: WriteCommand, task: Task[Any], card: TaskCard, sentenc
 
     writer, budget = make_writer(command.writer, command.model, found)
     [draft] = writer.propose(card, sentence, 1)
-    Console(stderr=True).print(str(budget), highlight=False)
+    stderr_console().print(str(budget), highlight=False)
     if wrong := errors(writer.findings(draft.text, card)):
         raise ValueError(
             f"after {command.model.repairs} repairs the program of the model is still "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 import sims
 from robo_rl.datasets.lerobot import INFO, VERSIONS, require_packages
 from robo_rl.datasets.sources.base import Array, SourceEpisode, SourceOptions
+from robo_rl.runs.run_dir import read_json
 from sims.utils.versions import warn_of_engine
 
 PICTURES = "observation.images."  # which the names of cameras begin with
@@ -25,14 +25,14 @@ def matches(path: Path) -> bool:
 def episodes(path: Path, watch: SourceOptions) -> Iterator[SourceEpisode]:
     """Its episodes, each with the sentence of its task."""
     require_packages(f"{path} is a LeRobotDataset; to read it")
-    info = json.loads((path / INFO).read_text())
+    info = read_json(path / INFO)
     if not str(info.get("codebase_version")).startswith("v3."):
         raise ValueError(
             f"{path} must be a LeRobotDataset v3.x, got {info.get('codebase_version')}: LeRobot "
             "converts older ones"
         )
     if (path / VERSIONS).is_file():
-        warn_of_engine(json.loads((path / VERSIONS).read_text()), f"the dataset {path}")
+        warn_of_engine(read_json(path / VERSIONS), f"the dataset {path}")
     keys = {
         name.removeprefix(PICTURES): name
         for name, feature in info["features"].items()
