@@ -584,6 +584,7 @@ def test_old_or_missing_poses_stop_the_arm(bundle: PolicyBundle) -> None:
 
     result = rig.run(perception=Blind())
     assert "red_cube was never seen" in result.reason and "RUN" not in phases(result)
+    assert result.fault is Fault.STALE and " rad " not in result.reason  # no joint is to blame
 
 
 def test_device_that_clips_targets_is_detected(bundle: PolicyBundle) -> None:

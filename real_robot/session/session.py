@@ -437,6 +437,12 @@ class Session:
             if near and not lacking:
                 return
             if self._timer.now() - begun > allowed:
+                if near:
+                    raise SafetyStop(
+                        Fault.STALE,
+                        f"the arm has arrived, but after {allowed:.1f} s {lacking}: is a camera "
+                        "covered, dark or unplugged, or the object out of its sight?",
+                    )
                 raise SafetyStop(
                     Fault.TRACKING,
                     f"the arm did not arrive within {allowed:.1f} s: "
