@@ -353,7 +353,7 @@ def test_task_preset_sets_defaults_and_typed_options_win():
     for name, preset in PRESETS.items():
         task, *goal = name.split()
         goals = [f"--goal={key}" for key in goal]
-        parsed = parse_train([task, *goals])
+        parsed = parse_train([task, *goals, "--learner", preset.learner])
         assert {k: parsed.config_values[k] for k in preset.run} == preset.run
         assert parsed.tuning == preset.tuning(preset.learner)
         assert {k: getattr(parsed.tuning, k) for k in preset.ppo} == preset.ppo  # the learner
