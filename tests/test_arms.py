@@ -81,5 +81,7 @@ def test_emulate_refuses_non_loopback_addresses(
 
 
 def test_unknown_arm_error_lists_the_arms() -> None:
-    with pytest.raises(ValueError, match="unknown arm 'so11'; known: so101, ur5e, .*Did you mean"):
+    with pytest.raises(
+        ValueError, match="unknown arm 'so11'; available: so101, ur5e, .*Did you mean"
+    ):
         arms.spec("so11")

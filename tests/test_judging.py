@@ -374,7 +374,7 @@ def test_reward_report_page_is_complete(run: Path, tmp_path: Path) -> None:
     [
         (["task", "--episodes", "4"], "at least 16"),
         (["sparse", "--goal", "touch the red cube twice"], "Did you mean|not"),
-        (["bad"], "known rewards"),
+        (["bad"], "available rewards"),
         (["nowhere.safetensors"], "not a scorer"),
         (["task", "--out", "x.csv"], ".json file"),
     ],

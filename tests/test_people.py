@@ -391,7 +391,10 @@ def test_log_has_camera_frames_with_timestamps(bundle: PolicyBundle, tmp_path: P
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--human", "piano"], "unknown operator device 'piano'; known: keyboard, gamepad, leader"),
+        (
+            ["--human", "piano"],
+            "unknown operator device 'piano'; available: keyboard, gamepad, leader",
+        ),
         (["--human", "leader"], "--human leader needs an address: --human leader:PORT"),
         (["--human", "keyboard"], "in real time: add --realtime"),
         (["--human", "keyboard", "--realtime"], "reads keys from the monitor"),

@@ -180,7 +180,7 @@ def test_unparsed_goal_without_a_terminal_trains_nothing(
     assert main(args) == 1
     told = capsys.readouterr().err
     assert "Did you mean 1: the gripper is above the red cube (height 5 cm" in told
-    assert "--accept N" in told and "Known:" not in told and not list(tmp_path.iterdir())
+    assert "--accept N" in told and "Available:" not in told and not list(tmp_path.iterdir())
     assert main([*args, "--accept", "7"]) == 1
     assert "--accept 7, but only 3 were suggested" in capsys.readouterr().err
     assert main([*args, "--accept", "one"]) == 1

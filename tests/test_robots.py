@@ -530,5 +530,5 @@ def test_unknown_robot_error_lists_the_robots() -> None:
     with pytest.raises(ValueError, match="so101") as error:
         get("so-101")
     assert "Did you mean 'so101'" in str(error.value)
-    with pytest.raises(ValueError, match="known robots: .*so101"):
+    with pytest.raises(ValueError, match="available robots: .*so101"):
         get("xyzzy")

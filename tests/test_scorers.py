@@ -486,7 +486,7 @@ def test_scorer_for_another_scene_or_goal_is_refused(scorer: Path, tmp_path: Pat
         err = capsys.readouterr().err.replace("\n", " ")
         assert err.count("robo-rl: ") == 1 and says in err, err
     for asked, says in (
-        (["succes"], "unknown kind of scorer 'succes'; known: clip, success"),
+        (["succes"], "unknown kind of scorer 'succes'; available: clip, success"),
         (["success", "--out", "a.pt"], "must be a .safetensors file"),
         (["success", "--out", "a.safetensors", "--goal", "sing"], "sing"),
         (["success", "--out", "a.safetensors", "--robot", "koch"], "--encoder embedded:FILE"),

@@ -413,8 +413,11 @@ def test_distances_to_solids() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "reech"}, r"unknown task 'reech'; known tasks: reach.*Did you mean 'reach'\?"),
-        ({"robot": "so100"}, r"unknown robot 'so100'; known robots: .*so101"),
+        (
+            {"name": "reech"},
+            r"unknown task 'reech'; available tasks: reach.*Did you mean 'reach'\?",
+        ),
+        ({"robot": "so100"}, r"unknown robot 'so100'; available robots: .*so101"),
         ({"name": "lift", "robot": "koch"}, r"'koch' is for reach, push; for lift: so101, ur5e"),
         ({"goal": "touch_cube"}, r"no goal 'touch_cube'; did you mean '.*'\? Available: touch_red"),
         ({"control_dt": 0.0123}, r"0.0123 s is not a whole number of 0.005 s steps; nearest is"),
@@ -426,7 +429,7 @@ def test_task_errors_list_available_names(arguments: dict[str, Any], message: st
 
 
 def test_unknown_task_parameter_error_lists_the_known() -> None:
-    with pytest.raises(ValueError, match=r"no parameter 'speed'; known: goal, control_dt"):
+    with pytest.raises(ValueError, match=r"no parameter 'speed'; available: goal, control_dt"):
         sims.make_task("reach", speed=2)
 
 

@@ -50,7 +50,7 @@ def test_body_goal_is_found_by_sentence_and_key(kind: type) -> None:
         for said in (goal.sentence, key, f"  {goal.sentence.upper()}. "):
             assert read_goal(task, said).key == key
     other = read_goal(task, "the robot bakes a cake")
-    assert not other.key and other.formula is None and "Known: " in str(other.refusal)
+    assert not other.key and other.formula is None and "Available: " in str(other.refusal)
 
 
 def test_training_episodes_may_be_shorter_than_evaluation() -> None:

@@ -25,6 +25,8 @@ PHRASES = re.compile(
     r"|who (learns|is (asked|shown))|what (learns nothing|pays|it was told|is seen of)"
     r"|selection seed|judged on|nothing can be kept"
     r"|nothing is called|is called so|no \w+ is called"  # unknown X 'y'; available: ...
+    r"|known( (tasks|robots|rewards|words|names))?(?=:)"  # available: ...
+    r"|loses its head"  # fails
     r")\b",
     re.IGNORECASE,
 )

@@ -15,7 +15,7 @@ class Refusal(ValueError):
 
     def __init__(self, code: str, why: str, known: str = "", among: Sequence[str] = ()) -> None:
         said = why if why.endswith("?") else f"{why}."
-        super().__init__(f"{said} Known: {known}" if known else said)
+        super().__init__(f"{said} Available: {known}" if known else said)
         self.code, self.why, self.known, self.among = code, why, known, tuple(among)
 
     def __reduce__(self) -> tuple[Any, ...]:

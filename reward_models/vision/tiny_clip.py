@@ -223,7 +223,7 @@ def tokenize(texts: Sequence[str], context: int, vocabulary: tuple[str, ...]) ->
                 hint = f" Did you mean {near[0]!r}?" if near else ""
                 raise ValueError(
                     f"unknown word {word!r} for the embedded CLIP in {text!r}.{hint} "
-                    f"Known words: {', '.join(vocabulary)}"
+                    f"Available words: {', '.join(vocabulary)}"
                 )
             out[row, column] = 1 + vocabulary.index(word)
         # CLIP reads a sentence out at its largest token id: the end mark.

@@ -71,7 +71,8 @@ class ArmSessionOptions:
     camera: tuple[Path, ...] = ()  # real arm: calibration of each camera (robo-rl calibrate camera)
     device: tuple[str, ...] = ("0",)  # real arm: number, path or URL of each camera
     rendered: bool = False  # with --robot --emulate: poses from tags in two rendered cameras
-    human: str = ""  # operator's device: keyboard, gamepad[:PATH], leader:PORT, scripted:FILE
+    # operator's device: keyboard, gamepad[:PATH], leader:PORT, scripted:FILE or scripted:expert
+    human: str = ""
     dial: float = 1.0  # speed limit as a share of full speed, above 0; keys + and - change it
     clear_fault: bool = False  # clear the latched fault, once you have inspected the arm, and run
     # what to do first with an arm whose torque is on

@@ -22,7 +22,8 @@ class TeleopCommand(ArmSessionOptions):
 
     task: str = "reach"  # task name, see `robo-rl list tasks`
     goal: str = ""  # goal of the task, as a sentence or a key; empty: the first one
-    human: str = "keyboard"  # device: keyboard, gamepad[:PATH], leader:PORT, scripted:FILE
+    # operator's device: keyboard, gamepad[:PATH], leader:PORT, scripted:FILE or scripted:expert
+    human: str = "keyboard"
     seconds: float = 0.0  # episode length limit, s; 0: the task's own
     log: Path | None = Path("teleop")  # folder of MCAP logs, one per episode; new ones are appended
 

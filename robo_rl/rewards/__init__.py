@@ -124,7 +124,9 @@ def reward_type(name: str) -> RewardType:
     kind = REWARDS.get(stem)
     given = bool(colon and argument)
     if kind is None or (given != bool(kind.argument) and (colon or not kind.alone)):
-        raise unknown_name_error(f"unknown reward {name!r}", name, reward_names(), "known rewards")
+        raise unknown_name_error(
+            f"unknown reward {name!r}", name, reward_names(), "available rewards"
+        )
     return kind
 
 

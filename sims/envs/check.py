@@ -151,13 +151,14 @@ def write_contact_sheet(tasks: list[str], robots: list[str], path: Path) -> None
 
 
 def main(argv: list[str] | None = None) -> int:
-    """0 if everything holds."""
+    """Runs the checks; returns 0 where all of them pass, else 1."""
     parser = argparse.ArgumentParser(prog="python -m sims.envs.check", description=__doc__)
-    parser.add_argument("--tasks", nargs="*", default=[], help="only these")
-    parser.add_argument("--robots", nargs="*", default=[], help="only these")
-    parser.add_argument("--episodes", type=int, default=1000, help="of the expert, per goal")
-    parser.add_argument("--steps", type=int, default=10_000, help="random ones, per task and arm")
-    parser.add_argument("--sheet", type=Path, help="draw the contact sheet into this file")
+    names = [task.name for task in ARM_TASKS]
+    parser.add_argument("--tasks", nargs="*", default=[], choices=names, help="arm tasks to check")
+    parser.add_argument("--robots", nargs="*", default=[], choices=[*ROBOTS], help="arms to check")
+    parser.add_argument("--episodes", type=int, default=1000, help="expert episodes per goal")
+    parser.add_argument("--steps", type=int, default=10_000, help="random steps per task and arm")
+    parser.add_argument("--sheet", type=Path, help="write a PNG of all scenes instead")
     options = parser.parse_args(argv)
     if options.sheet:
         write_contact_sheet(options.tasks, options.robots, options.sheet)

@@ -42,8 +42,8 @@ class DemoConfig:
     """How demonstrations are made."""
 
     episodes: int = 1000  # number of episodes
-    noise: float = 0.1  # standard deviation of the smooth noise on actions, of 1
-    failures: float = 0.0  # share of episodes in which the expert loses its head halfway
+    noise: float = 0.1  # standard deviation of smooth noise on actions in [-1, 1]
+    failures: float = 0.0  # share of episodes that end in random actions
     rate_limited: bool = False  # rate-limit actions as the bridge of a real arm does
     num_envs: int = 64  # environments simulated together
     seed: int = 0  # random seed of scenes and noise

@@ -213,5 +213,6 @@ def _refuse(options: dict[str, Any] | None, known: tuple[str, ...]) -> None:
     unknown = set(options or {}) - set(known)
     if unknown:
         raise ValueError(
-            f"unknown reset options: {', '.join(sorted(unknown))}; known: {', '.join(known) or '-'}"
+            f"unknown reset options {', '.join(sorted(unknown))}; "
+            f"available: {', '.join(known) or 'none'}"
         )

@@ -31,7 +31,7 @@ def make_task(
     (docs/reference/goal-language.md), or ``any``: all of them, one an episode.
     """
     if name not in TASKS:
-        wrong = unknown_name_error(f"unknown task {name!r}", name, TASKS, "known tasks")
+        wrong = unknown_name_error(f"unknown task {name!r}", name, TASKS, "available tasks")
         own = "To add a task: robo-rl --import FILE.py, docs/tutorials/your-own-task.md"
         raise ValueError(f"{wrong} {own}")
     given = {"robot": robot, "goal": json.dumps(goal) if isinstance(goal, list) else goal}
@@ -41,7 +41,7 @@ def make_task(
         if key not in known:
             hint = "; task 'tabletop' has it" if key in ("things", "scene") else ""
             raise ValueError(
-                f"task {name!r} has no parameter {key!r}; known: {', '.join(known)}{hint}"
+                f"task {name!r} has no parameter {key!r}; available: {', '.join(known)}{hint}"
             )
     if params.get("goal") == ANY:
         del params["goal"]

@@ -74,7 +74,7 @@ class GymnasiumEnv:
             raise ValueError(f"num_envs must be at least 1, got {num_envs}")
         unknown = set(options) - {"import", "kwargs"}
         if unknown:
-            raise ValueError(f"unknown options {', '.join(unknown)}; known: import, kwargs")
+            raise ValueError(f"unknown options {', '.join(unknown)}; available: import, kwargs")
         env_id, seeds = name.removeprefix(PREFIX), _seeds(seed, num_envs)
         here = _OtherInterpreter(python, timeout_s) if python else _InProcess()
         told = here.start(env_id, num_envs, seeds, frames, options)

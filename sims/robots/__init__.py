@@ -30,7 +30,7 @@ def get(name: str, task: str | None = None) -> Robot:
             msg = f"robot {name!r} is for {', '.join(arm.tasks)}; for {task}: "
             raise ValueError(msg + ", ".join(robots_for_task(task)))
         return arm
-    raise unknown_name_error(f"unknown robot {name!r}", name, sorted(ROBOTS), "known robots")
+    raise unknown_name_error(f"unknown robot {name!r}", name, sorted(ROBOTS), "available robots")
 
 
 __all__ = ["FR3", "KOCH", "ROBOTS", "SO101", "UR5E", "Robot", "Workspace", "get", "robots_for_task"]

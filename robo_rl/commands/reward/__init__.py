@@ -33,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
     if args[0] not in ACTIONS:
         from sims.utils.did_you_mean import unknown_name_error
 
-        raise unknown_name_error(f"unknown action {args[0]!r}", args[0], ACTIONS)
+        raise unknown_name_error(f"unknown action {args[0]!r} of reward", args[0], ACTIONS)
     action, rest = args[0], args[1:]
     if action == "train" and rest[:1] == ["clip"]:
         rest = rest[1:]

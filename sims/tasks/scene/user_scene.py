@@ -600,4 +600,4 @@ def _nearest_word(word: str, known: Iterable[str]) -> str:
     names = sorted(known)
     close = difflib.get_close_matches(word, names, 1)
     hint = f"; did you mean {close[0]!r}?" if close else ";"
-    return f"{hint} known: {', '.join(names)}"
+    return f"{hint} available: {', '.join(names)}"
