@@ -297,8 +297,12 @@ def test_learner_waits_for_its_predecessor_to_end(bundle: Path, tmp_path: Path) 
 
 
 def test_scripted_takeover_applies_to_its_share_of_episodes() -> None:
-    assert all(OnRobotConfig().somebody(i) for i in range(300))  # they take it when they want
-    there = [OnRobotConfig(takeover=0.2, takeover_until=200).somebody(i) for i in range(300)]
+    assert all(
+        OnRobotConfig().operator_present(i) for i in range(300)
+    )  # they take it when they want
+    there = [
+        OnRobotConfig(takeover=0.2, takeover_until=200).operator_present(i) for i in range(300)
+    ]
     assert 20 < sum(there[:200]) < 60 and not any(there[200:])
 
 

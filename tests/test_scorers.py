@@ -555,7 +555,7 @@ def test_preferences_of_a_noisy_labeller_are_learned(
     config = QueryConfig(answers=120, a_time=60, length=3, form=form)
     few = dataclasses.replace(FEW, seed=training_seed)
     _, pairs, figures = query_before_training(
-        episodes, oracle, config, few, told=lambda asked, answer: told.append(asked[0])
+        episodes, oracle, config, few, report=lambda asked, answer: told.append(asked[0])
     )
     outcome("order by worth", figures["order_by_worth"], above=0.6)
     assert figures["answers"] == sum(map(len, told)) == 120

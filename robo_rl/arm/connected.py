@@ -131,10 +131,10 @@ class ControlPoses:
         # A connection that ends leaves poses that grow old, which stops the run.
         with contextlib.suppress(OSError):
             while not self._stopping.is_set():
-                seen = self._control.call("poses")
+                poses = self._control.call("poses")
                 self._poses = {
-                    name: Pose(np.array(pos), np.array(quat), seen["t"])
-                    for name, (pos, quat) in seen["poses"].items()
+                    name: Pose(np.array(pos), np.array(quat), poses["t"])
+                    for name, (pos, quat) in poses["poses"].items()
                 }
                 time.sleep(self._period)
 

@@ -197,8 +197,8 @@ class _SubprocessEmulator:
             raise ValueError(
                 f"the emulator of {self._robot} did not start; see its error message above"
             )
-        told = json.loads(line)
-        self._where, self._control = told["where"], Control(told["control"])
+        ready = json.loads(line)
+        self._where, self._control = ready["where"], Control(ready["control"])
         set_scene(self._control, task)
         self.clock = SteppedClock(lambda t: self._control.call("until", t=t))
 
@@ -224,8 +224,8 @@ class _SubprocessEmulator:
         return np.array(self._control.call("state")["state"])
 
     def poses(self) -> Mapping[str, tuple[np.ndarray, np.ndarray]]:
-        seen = self._control.call("poses")["poses"]
-        return {name: (np.array(pos), np.array(quat)) for name, (pos, quat) in seen.items()}
+        measured = self._control.call("poses")["poses"]
+        return {name: (np.array(pos), np.array(quat)) for name, (pos, quat) in measured.items()}
 
     def begin(self) -> None:
         self._control.call("begin")

@@ -80,11 +80,11 @@ class ArmResult:
         if self.successes is None:
             why = "with --shadow the arm was held still" if self.shadow else NOT_JUDGED
             return f"{where}: {why}; {rates}"
-        if not (kept := self.episodes - self.discarded):
+        if not (counted := self.episodes - self.discarded):
             return f"{where}: all {self.episodes} episodes were discarded; {rates}"
-        parts = [f"{where}: success {SuccessRate(self.successes, kept).line()}"]
+        parts = [f"{where}: success {SuccessRate(self.successes, counted).line()}"]
         if self.floors is not None:
-            parts.append(self.floors.line(kept))
+            parts.append(self.floors.line(counted))
         if self.discarded:
             parts.append(f"{self.discarded} more discarded")
         if self.told is not None:
@@ -258,9 +258,9 @@ def run_episodes(
         # The next episode needs a policy that lives, unless it gets another; a latched fault is a
         # person's to clear.
         gone = before is None and policy is not None and not policy.alive
-        asked = result.ended is Ended.INTERRUPTED or bool(result.signal)
+        interrupted = result.ended is Ended.INTERRUPTED or bool(result.signal)
         tally.over = max(after(index, result), 0.0 if episodes is None else number / episodes)
-        cut_short = asked or gone or bool(result.unlogged)
+        cut_short = interrupted or gone or bool(result.unlogged)
         if tally.over >= 1 or cut_short or (result.ended is Ended.FAULT and not cleared()):
             break
     found = tally.result(stage.name, None if stage.realtime else _think_time(bundle))

@@ -248,7 +248,7 @@ def _visited(
     arm = has_arm(task)
     tool = env.batch.site(robot_of(task).tool_site).xpos if arm else np.zeros((1, 3))
     names = {one.name for one in sensed_of(task)}
-    seen, sensed = [env.reset()], {name: [] for name in names}
+    observations, sensed = [env.reset()], {name: [] for name in names}
 
     def sense() -> None:
         for name, values in task.sensed(env.views).items() if names else ():
@@ -259,11 +259,11 @@ def _visited(
     low, high = tool.min(axis=0), tool.max(axis=0)
     for _ in range(min(env.max_steps, VISITED_STEPS)):
         noise = rng.normal(0.0, 0.3, (env.num_envs, env.act_dim))
-        seen.append(env.step(np.clip(learner.act(seen[-1]) + noise, -1, 1)).obs)
+        observations.append(env.step(np.clip(learner.act(observations[-1]) + noise, -1, 1)).obs)
         sense()
         low, high = np.minimum(low, tool.min(axis=0)), np.maximum(high, tool.max(axis=0))
     env.close()
     box = np.stack([low - _WORKSPACE_ROOM, high + _WORKSPACE_ROOM], axis=1)
-    kept = rng.permutation(len(seen) * env.num_envs)[:CHECKED_ROWS]
-    made_of = {name: np.concatenate(rows)[kept] for name, rows in sensed.items()}
-    return np.concatenate(seen)[kept], made_of, tuple(box.ravel().tolist())
+    chosen = rng.permutation(len(observations) * env.num_envs)[:CHECKED_ROWS]
+    made_of = {name: np.concatenate(rows)[chosen] for name, rows in sensed.items()}
+    return np.concatenate(observations)[chosen], made_of, tuple(box.ravel().tolist())

@@ -25,11 +25,11 @@ def set_bundle_goal(folder: Path, sentence: str, to: Path) -> None:
         dataclasses.replace(one, parts=parts) if one.name == ASKED else one
         for one in manifest.inputs
     )
-    with np.load(folder / GOLDEN, allow_pickle=False) as kept:
-        golden = dict(kept)
+    with np.load(folder / GOLDEN, allow_pickle=False) as archive:
+        golden = dict(archive)
     at = sum(one.size for one in inputs[: [one.name for one in inputs].index(ASKED)])
-    told = np.arange(len(task.keys)) == task.keys.index(task.only)
-    golden["obs"][:, at : at + len(told)] = told
+    one_hot = np.arange(len(task.keys)) == task.keys.index(task.only)
+    golden["obs"][:, at : at + len(one_hot)] = one_hot
     golden["action"] = bundle.act(golden["obs"])[0]
     metrics = {**manifest.metrics, "sentence": task.goals()[task.only].sentence}
     manifest = dataclasses.replace(manifest, goal=task.only, inputs=inputs, metrics=metrics)

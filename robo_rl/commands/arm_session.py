@@ -110,11 +110,11 @@ class ArmSessionOptions:
         """Emulated where nothing else is asked for: the arm that the policy was told to be on."""
         if not self.emulate:
             return self
-        told = ArmConditions.known_in(manifest.training, task)
+        known = ArmConditions.known_in(manifest.training, task)
         return dataclasses.replace(
             self,
-            latency=told.latency if self.latency is None else self.latency,
-            stiffness=told.stiffness if self.stiffness is None else self.stiffness,
+            latency=known.latency if self.latency is None else self.latency,
+            stiffness=known.stiffness if self.stiffness is None else self.stiffness,
         )
 
     def check(self) -> None:
@@ -172,8 +172,8 @@ def run_arm_session(
         monitor = None
         terminal = stage.realtime and sys.stdin.isatty() and console.is_terminal
         if command.monitor and terminal:
-            told = _keys_of(command.human, len(manifest.joints))
-            monitor = stack.enter_context(Monitor(manifest.arm, command.dial, told))
+            key_help = _keys_of(command.human, len(manifest.joints))
+            monitor = stack.enter_context(Monitor(manifest.arm, command.dial, key_help))
         human = _operator(command, task, stage, monitor, manifest.action.kind == "none")
         if human is not None:
             human = stack.enter_context(human)
@@ -468,16 +468,16 @@ def confirm_clear(command: ArmSessionOptions, latch: FaultLatch, console: Consol
     """Whether an operator says that a fault is to be cleared; LatchedError where there is one and
     nobody does."""
     why = latch.reason()
-    asked = command.clear_fault
-    if why and not asked and sys.stdin.isatty():
+    confirmed = command.clear_fault
+    if why and not confirmed and sys.stdin.isatty():
         console.print(f"This arm has a latched fault: {why}", markup=False)
-        asked = Confirm.ask(
+        confirmed = Confirm.ask(
             "Have you inspected the arm, and is its surrounding clear of people? Clear the fault",
             console=console,
         )
-    if not asked:
+    if not confirmed:
         latch.check()
-    return asked
+    return confirmed
 
 
 def clear(latch: FaultLatch, stage: ConnectedStage) -> None:
@@ -513,24 +513,24 @@ def settle_torque(
         driver.close()
     if not stiff:
         return
-    told = (
+    state = (
         f"torque is still on ({', '.join(stiff)}) but no controller is connected; the "
         "arm holds its last target"
     )
     how: str = command.if_torque_on
     if not how and sys.stdin.isatty():
-        console.print(f"{told}. Inspect it: parking moves it slowly, relaxing lets it fall.")
+        console.print(f"{state}. Inspect it: parking moves it slowly, relaxing lets it fall.")
         how = Prompt.ask("Park or relax the arm?", choices=["park", "relax"], console=console)
     if not how:
         raise ValueError(
-            f"{told}. Inspect it; then add --if-torque-on park, which moves it slowly, or "
+            f"{state}. Inspect it; then add --if-torque-on park, which moves it slowly, or "
             "--if-torque-on relax, which lets it fall"
         )
     driver = stage.driver()
     try:
         driver.connect()
     except RobotFault as error:
-        raise ValueError(f"{told}, and the arm does not answer: {error}") from error
+        raise ValueError(f"{state}, and the arm does not answer: {error}") from error
     around = Clearance.of(task, margin=config.clearance)
     park = manifest.park if how == "park" else ()
     result = rescue(driver, park, config, latch=latch, clearance=around, heeds=True)

@@ -128,7 +128,7 @@ def _camera(command: tyro.conf.OmitArgPrefixes[CameraCommand]) -> int:
     board = CalibrationBoard(square=command.square)
     model, error, used = calibrate_lens(list(images.values()), board)
     focal = float(model.matrix[0, 0])
-    told: dict[str, Any] = {"pictures": used, "error_px": error, "focal_px": focal}
+    result: dict[str, Any] = {"pictures": used, "error_px": error, "focal_px": focal}
     if command.lying is not None:
         if command.lying not in images:
             raise ValueError(
@@ -142,11 +142,11 @@ def _camera(command: tyro.conf.OmitArgPrefixes[CameraCommand]) -> int:
             np.array(command.along),
             np.array(command.down),
         )
-        told["place_error_px"] = place_error
-        told["position"] = (-model.rotation.T @ model.translation).round(4).tolist()
+        result["place_error_px"] = place_error
+        result["position"] = (-model.rotation.T @ model.translation).round(4).tolist()
     model.save(command.out)
     if command.as_json:
-        print(json.dumps(told, indent=1))
+        print(json.dumps(result, indent=1))
         return 0
     print(
         f"wrote {command.out} from {used} images: error {error:.2f} px, focal length {focal:.1f} px"
@@ -155,8 +155,8 @@ def _camera(command: tyro.conf.OmitArgPrefixes[CameraCommand]) -> int:
         print("camera pose not computed: give --lying, --corner, --along and --down")
     else:
         print(
-            f"camera position {told['position']} m; pose error on the board "
-            f"{told['place_error_px']:.2f} px"
+            f"camera position {result['position']} m; pose error on the board "
+            f"{result['place_error_px']:.2f} px"
         )
     return 0
 

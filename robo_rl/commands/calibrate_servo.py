@@ -108,7 +108,7 @@ def run(
     found = identify_servo(steps, test.settings, stall)
     probes = [probe for step in steps for probe in step.probes]
     span = probes[-1].t - probes[0].t
-    told = {
+    result = {
         "robot": command.robot,
         "joint": command.joint,
         "settings": test.settings._asdict(),
@@ -122,9 +122,9 @@ def run(
         "means": training_advice(found["stiffness"], servos_of(command.robot), joint),
     }
     draft = command.out.with_name(command.out.name + ".new")
-    draft.write_text(json.dumps(told, indent=1) + "\n")
+    draft.write_text(json.dumps(result, indent=1) + "\n")
     draft.replace(command.out)
-    return told
+    return result
 
 
 def servos_of(robot: str) -> ArmServos:
@@ -148,12 +148,12 @@ def training_advice(stiffness: Estimate, servos: ArmServos, joint: int) -> str:
     if stiffness.low <= own <= stiffness.high:
         return f"the servo is as stiff as the simulated one: {usual}"
     droops = [math.degrees(LOAD / value) for value in (stiffness.value, own)]
-    told = (
+    advice = (
         f"under {LOAD:g} N m the joint gives by {droops[0]:.2f} degrees, the simulated "
         f"one by {droops[1]:.2f}"
     )
     if stiffness.value > own:
-        return f"the servo is stiffer than in training: {usual}; {told}"
+        return f"the servo is stiffer than in training: {usual}; {advice}"
     width = math.ceil(20 * servos.softness(max(stiffness.low, servos.softest))) / 20
     others = (
         f"to cover it, train with --randomize {width:.2g}: its softest environments "
@@ -165,15 +165,15 @@ def training_advice(stiffness: Estimate, servos: ArmServos, joint: int) -> str:
             f"{servos.softest:g} N m/rad"
         )
     cover = f"train with --stiffness {stiffness.value:.3g} if all joints are this soft; "
-    return f"the servo is softer than the simulated one: {usual}; {told}; {cover}{others}"
+    return f"the servo is softer than the simulated one: {usual}; {advice}; {cover}{others}"
 
 
-def print_results(told: dict[str, Any], console: Console) -> None:
+def print_results(result: dict[str, Any], console: Console) -> None:
     """Prints the one table."""
-    table = Table(title=f"{told['joint']} of {told['robot']}", title_justify="left")
+    table = Table(title=f"{result['joint']} of {result['robot']}", title_justify="left")
     for column in ("", "value", "95 %", "n", "unit", ""):
         table.add_column(column)
-    for name, found in told["found"].items():
+    for name, found in result["found"].items():
         value, low, high = (_text(found[key]) for key in ("value", "low", "high"))
         between = f"{low} to {high}" if found["low"] is not None else f"below {high}"
         if found["high"] is None:
@@ -189,12 +189,12 @@ def print_results(told: dict[str, Any], console: Console) -> None:
         )
     console.print(table)
     console.print(
-        f"{told['samples']} samples, {told['samples_per_second']:.0f} a second, at "
-        f"{told['volts']:.1f} V; P, D, I are {told['settings']['p']}, {told['settings']['d']}, "
-        f"{told['settings']['i']}.",
+        f"{result['samples']} samples, {result['samples_per_second']:.0f} a second, at "
+        f"{result['volts']:.1f} V; P, D, I are {result['settings']['p']}, "
+        f"{result['settings']['d']}, {result['settings']['i']}.",
         highlight=False,
     )
-    console.print(told["means"] + ".", highlight=False, soft_wrap=True)
+    console.print(result["means"] + ".", highlight=False, soft_wrap=True)
 
 
 def _text(value: float | None) -> str:
@@ -207,10 +207,10 @@ def main(
 ) -> int:
     """Tests a servo and says what was found."""
     console = stderr_console()
-    told = run(command, enter(console), console)
+    result = run(command, enter(console), console)
     if command.as_json:
-        print(json.dumps(told, indent=1))
+        print(json.dumps(result, indent=1))
     else:
-        print_results(told, Console())
+        print_results(result, Console())
         print(f"wrote {command.out}")
     return 0

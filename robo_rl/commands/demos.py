@@ -78,16 +78,18 @@ def _of_logs(argv: Sequence[str]) -> int:
     from robo_rl.datasets.robot_logs import log_files, select_logs, write_minari
 
     logs = log_files(command.logs)
-    told, console = select_logs(logs), stderr_console()
+    logs_read, console = select_logs(logs), stderr_console()
     if command.format == "lerobot":
         from robo_rl.datasets.lerobot import write_lerobot
 
         scores = [] if command.progress is None else _scores(command.progress)
-        made = write_lerobot(command.to, logs, told, failures=command.failures, progress=scores)
+        made = write_lerobot(
+            command.to, logs, logs_read, failures=command.failures, progress=scores
+        )
     elif command.progress is not None or command.failures:
         raise ValueError("--progress and --failures need --format lerobot")
     else:
-        made = write_minari(command.to, logs, told)
+        made = write_minari(command.to, logs, logs_read)
     episodes, steps, successes, unsaid = made
     figures: dict[str, Any] = {
         "path": str(command.to),
@@ -95,7 +97,7 @@ def _of_logs(argv: Sequence[str]) -> int:
         "steps": steps,
         "successes": successes,
         "unsaid_rad": {"median": float(np.median(unsaid)), "max": float(np.max(unsaid))},
-        "left_out": dict(told.left_out),
+        "left_out": dict(logs_read.left_out),
     }
     if command.as_json:
         print(json.dumps(figures))
@@ -105,7 +107,7 @@ def _of_logs(argv: Sequence[str]) -> int:
         f"the actions reproduce the executed steps to within {np.median(unsaid):.3f} rad a step "
         f"(median; at most {np.max(unsaid):.3f})"
     )
-    if left_out := told.summary():
+    if left_out := logs_read.summary():
         console.print(left_out, markup=False, soft_wrap=True)
     return 0
 
@@ -113,8 +115,8 @@ def _of_logs(argv: Sequence[str]) -> int:
 def _scores(path: Path) -> list[float]:
     """The scores in a JSON file: a list, or the ``score`` of what `reward score --json` prints."""
     try:
-        told = json.loads(path.read_text())
-        return [float(x) for x in (told["score"] if isinstance(told, dict) else told)]
+        stored = json.loads(path.read_text())
+        return [float(x) for x in (stored["score"] if isinstance(stored, dict) else stored)]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"{path}: expected a JSON list of numbers, or an object with such a list as `score`"

@@ -105,11 +105,11 @@ def _opengl() -> Iterator[Finding]:
     if process.returncode == 0:
         yield Finding("OpenGL", "ok", out.strip())
         return
-    said = (errors.strip().splitlines() or [f"the process ended with {process.returncode}"])[-1]
+    lines = errors.strip().splitlines() or [f"the process ended with {process.returncode}"]
     yield Finding(
         "OpenGL",
         "broken",
-        said,
+        lines[-1],
         "Install a backend, for example apt install libegl1 libgl1-mesa-dri, or choose one with "
         "MUJOCO_GL=egl, osmesa or glfw",
     )

@@ -52,14 +52,14 @@ def main(argv: Sequence[str]) -> int:
         )
     task = demonstrated_task(vars(command), command.goal)
     spec = arms.spec(command.robot)
-    told = _given_options(command)
+    given = _given_options(command)
     usual = _given_options(EmulateCommand(robot=command.robot))
-    for name, (flag, value) in told.items():
+    for name, (flag, value) in given.items():
         if name not in spec.emulator_settings and value != usual[name][1]:
             raise ValueError(
                 f"--{flag} does not apply to {command.robot}: its emulator has no such option"
             )
-    options = {name: told[name][1] for name in spec.emulator_settings} | {"seed": command.seed}
+    options = {name: given[name][1] for name in spec.emulator_settings} | {"seed": command.seed}
     with contextlib.ExitStack() as stack:
         signals = stack.enter_context(StopSignals())
         arm = stack.enter_context(

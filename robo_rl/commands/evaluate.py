@@ -57,10 +57,10 @@ def main(argv: Sequence[str]) -> int:
             f"{command.run} was trained for one goal: leave out --goal, or train with --goal {ANY}"
         )
     truth, seed = run.judged["truth"], EVAL_SEEDS[command.eval_seeds]
-    asked = {name: getattr(command, name) for name in ("latency", "stiffness")}
-    asked = {name: value for name, value in asked.items() if value is not None}
-    at_least(command, 0, *asked)
-    given = [*(["randomize"] if command.randomize else []), *asked]
+    arm = {name: getattr(command, name) for name in ("latency", "stiffness")}
+    arm = {name: value for name, value in arm.items() if value is not None}
+    at_least(command, 0, *arm)
+    given = [*(["randomize"] if command.randomize else []), *arm]
     if command.expert and given:
         raise ValueError(
             f"--{given[0]} applies to policies: the expert always reads the true state"
@@ -83,17 +83,17 @@ def main(argv: Sequence[str]) -> int:
     if not truth:
         print(json.dumps({"goal": ""}) if command.as_json else NOT_JUDGED)
         return 0
-    task, exam = task_of_run(run.config, truth), {"episodes": command.episodes, "seed": seed}
+    task, sample = task_of_run(run.config, truth), {"episodes": command.episodes, "seed": seed}
     if command.goal:
         task = single_goal(task, command.goal)
     with stage_progress(stderr_console()) as progress:
         if command.expert:
             limited = bool(run.config.get("rate_limited"))
-            evaluation = evaluate_expert(task, **exam, shaped=limited, progress=progress)
+            evaluation = evaluate_expert(task, **sample, shaped=limited, progress=progress)
         else:
             act = load_policy(run.path).act
-            under = conditions_of(run.config | asked, task, command.randomize)
-            evaluation = evaluate(task, act, **exam, **under, progress=progress)
+            under = conditions_of(run.config | arm, task, command.randomize)
+            evaluation = evaluate(task, act, **sample, **under, progress=progress)
     print(
         json.dumps(evaluation.as_dict(), indent=1) if command.as_json else summary_line(evaluation)
     )

@@ -119,15 +119,17 @@ def arm_text(command: ArmSessionOptions, arm: str) -> str:
 def finish(run: RunDir, command: LearnOnArmCommand) -> None:
     """Leaves the last bundle where runs have theirs, and says what it came to; of one that was
     stopped, how it goes on."""
-    told = LearnerStatus.read(run.path)
+    status = LearnerStatus.read(run.path)
     console = stderr_console()
-    if told.arm_s < 60 * command.minutes:
+    if status.arm_s < 60 * command.minutes:
         console.print(f"stopped; to resume: robo-rl learn-on-arm --resume {run.path}")
         return
     final = run.path / "bundle"
     if final.exists():
         shutil.rmtree(final)
-    shutil.copytree(bundle_of(run.path, told.published), final)
-    run.finish(dataclasses.asdict(told))
+    shutil.copytree(bundle_of(run.path, status.published), final)
+    run.finish(dataclasses.asdict(status))
     console.print(f"{run.path / 'report.html'}; bundle: {final}")
-    print(json.dumps(dataclasses.asdict(told)) if command.as_json else told.line(command.reward))
+    print(
+        json.dumps(dataclasses.asdict(status)) if command.as_json else status.line(command.reward)
+    )

@@ -126,7 +126,7 @@ def _is_shown(action: argparse.Action) -> bool:
 
 def _option(action: argparse.Action) -> Option:
     text = str(action.help or "").strip()
-    said = re.search(r"\s*\((?:(repeatable|required)|default: (.*))\)$", text, re.DOTALL)
+    suffix = re.search(r"\s*\((?:(repeatable|required)|default: (.*))\)$", text, re.DOTALL)
     flags = action.option_strings
     plain = [flag for flag in flags if not re.match(r"--([\w.-]+\.)?no-", flag)] or flags
     return Option(
@@ -134,6 +134,6 @@ def _option(action: argparse.Action) -> Option:
         flags=tuple(flags),
         value="" if action.nargs == 0 else str(action.metavar or ""),
         choices=tuple(str(one) for one in action.choices or () if one not in ("", "None")),
-        default=(said[2] or said[1] or "") if said else "",
-        help=text[: said.start()] if said else text,
+        default=(suffix[2] or suffix[1] or "") if suffix else "",
+        help=text[: suffix.start()] if suffix else text,
     )

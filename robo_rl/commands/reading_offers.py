@@ -86,16 +86,16 @@ def _ask_which(offers: Sequence[Offer], why: str) -> int:
 
 def _with_offer(argv: Sequence[str], error: NotRead, offer: Offer) -> list[str]:
     """The arguments with an offer in place of the sentence, which may stand for its task, too."""
-    args, said = list(argv), error.said
+    args, sentence = list(argv), error.said
     for i, word in enumerate(args):
-        if word == f"--goal={said}":
+        if word == f"--goal={sentence}":
             args[i : i + 1] = [offer.option, offer.value]
             return args
-        if word == "--goal" and args[i + 1 : i + 2] == [said]:
+        if word == "--goal" and args[i + 1 : i + 2] == [sentence]:
             args[i : i + 2] = [offer.option, offer.value]
             return args
-    if said in args:
-        at = args.index(said)
+    if sentence in args:
+        at = args.index(sentence)
         args[at : at + 1] = [error.goal.card.task, offer.option, offer.value]
         return args
-    raise ValueError(f"{said!r} is not the --goal of this command; use {offer.value!r}")
+    raise ValueError(f"{sentence!r} is not the --goal of this command; use {offer.value!r}")

@@ -132,11 +132,11 @@ def _prune(command: tyro.conf.OmitArgPrefixes[PruneRunsCommand]) -> int:
         return 0
     for folder, size in found.items():
         print(f"{folder} {_megabytes(size)}")
-    asked = f"remove these {len(found)} folders, {_megabytes(sum(found.values()))}?"
+    question = f"remove these {len(found)} folders, {_megabytes(sum(found.values()))}?"
     if not command.yes:
         if not sys.stdin.isatty():
             raise ValueError("nothing was removed: this is no terminal to confirm it; give --yes")
-        if not Confirm.ask(asked, default=False):
+        if not Confirm.ask(question, default=False):
             return 1
     remove(list(found))
     return 0

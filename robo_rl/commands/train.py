@@ -88,9 +88,9 @@ def _train(argv: Sequence[str]) -> int:
     if command.as_json:
         print((trained.run.path / "result.json").read_text())
         return 0
-    kept = f"bundle: {trained.bundle}" if trained.bundle else "no bundle: there is no arm"
-    shown = [trained.run.path / name for name in ("report.html", POLICY)]
-    console.print(f"{' and '.join(str(p) for p in shown if p.exists())}; {kept}")
+    bundle_note = f"bundle: {trained.bundle}" if trained.bundle else "no bundle: there is no arm"
+    outputs = [trained.run.path / name for name in ("report.html", POLICY)]
+    console.print(f"{' and '.join(str(p) for p in outputs if p.exists())}; {bundle_note}")
     print(summary_line(trained.evaluation))
     return 0
 
@@ -109,8 +109,8 @@ def _parsed(argv: Sequence[str]) -> tuple[TrainCommand, StatedGoal | None]:
         return _parse(args, _stored(Path(resumed))), None
     learner = option_in(args, "--learner") or None
     demos = option_in(args, "--demos") or option_in(args, "--tuning.demos")
-    shown = EnsembleConfig(demos=demos) if demos else None  # whoever is shown something
-    begin = preset(TrainCommand.task, learner, TrainConfig(tuning=shown))
+    demos_tuning = EnsembleConfig(demos=demos) if demos else None
+    begin = preset(TrainCommand.task, learner, TrainConfig(tuning=demos_tuning))
     parsed = _parse_known(args, begin)[0]
     if found := _task_of_sentence(parsed):
         at = args.index(parsed.task)
@@ -118,13 +118,13 @@ def _parsed(argv: Sequence[str]) -> tuple[TrainCommand, StatedGoal | None]:
         parsed = _parse_known(args, begin)[0]
     if parsed.task in sims.TASKS:  # else somebody else's, or none: whoever trains it says so
         reward = option_in(args, "--reward") or None
-        told = ("goal", "formula", "robot", "things", "scene")
-        goal = {name: getattr(parsed, name) for name in told}
-        asked = TrainConfig(
-            reward=reward, eval_points=parsed.further.eval_points, tuning=shown, **goal
+        goal_fields = ("goal", "formula", "robot", "things", "scene")
+        goal = {name: getattr(parsed, name) for name in goal_fields}
+        config = TrainConfig(
+            reward=reward, eval_points=parsed.further.eval_points, tuning=demos_tuning, **goal
         )
-        stated = StatedGoal.of({**vars(asked), "task": parsed.task})
-        begin = preset(parsed.task, learner, asked, stated=stated)
+        stated = StatedGoal.of({**vars(config), "task": parsed.task})
+        begin = preset(parsed.task, learner, config, stated=stated)
     _check_fitting(args, begin.learner)
     parsed = _parse(args, begin)
     labels = [
@@ -211,17 +211,17 @@ def _words(prefix: str, settings: Mapping[str, Any]) -> Iterator[str]:
 
 def _task_of_sentence(parsed: TrainCommand) -> str:
     """The task of a sentence that stands where a task is expected; "" where none does."""
-    said = parsed.task
-    if not re.search("[A-Za-z]", said):  # the value of an option that there is not
+    sentence = parsed.task
+    if not re.search("[A-Za-z]", sentence):  # the value of an option that there is not
         return ""
-    if said in sims.TASKS or said.startswith(PREFIX) or parsed.goal or parsed.formula:
+    if sentence in sims.TASKS or sentence.startswith(PREFIX) or parsed.goal or parsed.formula:
         return ""
     own = bool(parsed.things or parsed.scene)
-    found = task_for(said, own=own, typed='train {task} --goal "{sentence}"')
-    if not found and " " in said:
+    found = task_for(sentence, own=own, typed='train {task} --goal "{sentence}"')
+    if not found and " " in sentence:
         raise ValueError(
-            f"{said!r} is neither a task (robo-rl list tasks) nor a goal of a task: "
-            f"train TASK --goal {said!r} shows the task's reason, and --things "
+            f"{sentence!r} is neither a task (robo-rl list tasks) nor a goal of a task: "
+            f"train TASK --goal {sentence!r} shows the task's reason, and --things "
             '"yellow ball, two red cubes" puts your own things on a table'
         )
     return found

@@ -76,22 +76,22 @@ def read_demonstrations(
     data = folder / DATA
     if not data.is_file():
         raise ValueError(f"{folder} is not a Minari dataset in HDF5: {data.name} is missing")
-    told = read_json(folder / "data" / "metadata.json")
-    if "name" not in (told.get("task") or {}):
+    metadata = read_json(folder / "data" / "metadata.json")
+    if "name" not in (metadata.get("task") or {}):
         raise ValueError(
             f"{folder} does not name its robo-rl task; datasets of robo-rl demos TASK FOLDER do"
         )
-    about = dict(told["task"])
+    about = dict(metadata["task"])
     task = make_task(about.pop("name"), robot=about.pop("robot", None), **about)
     env = BatchEnv(task, 1)
     names, act_dim = list(env.obs_names), env.act_dim
     env.close()
-    if told["obs_names"] != names:
+    if metadata["obs_names"] != names:
         raise ValueError(
             f"{folder}: its observation must be that of {task.name} here, {names}, got "
-            f"{told['obs_names']}: another version wrote it; write it again with robo-rl demos"
+            f"{metadata['obs_names']}: another version wrote it; write it again with robo-rl demos"
         )
-    warn_of_engine(told.get("versions", {}), f"the dataset {folder}")
+    warn_of_engine(metadata.get("versions", {}), f"the dataset {folder}")
     obs, action, episode, start, success = [], [], [], [], []
     with h5py.File(data) as file:
         for group in sorted(file.values(), key=lambda group: int(group.attrs["id"])):
@@ -116,7 +116,7 @@ def read_demonstrations(
             f"{folder}: observations and actions must have {len(names)} and {act_dim} columns, got "
             f"{obs[0].shape[1]} and {action[0].shape[1]}"
         )
-    by = str(told.get("algorithm_name", ""))
+    by = str(metadata.get("algorithm_name", ""))
     return Demonstrations(
         task,
         obs=np.concatenate(obs),
@@ -126,7 +126,7 @@ def read_demonstrations(
         start=np.stack(start),
         success=np.array(success),
         by=by,
-        shaped=bool(told.get("shaped", False)),
+        shaped=bool(metadata.get("shaped", False)),
     )
 
 

@@ -229,8 +229,8 @@ class _Dataset:
                 row |= {f"{key}/from_timestamp": (int(end) - n) / self._fps}
                 row |= {f"{key}/to_timestamp": int(end) / self._fps}
             for name, column in values.items():
-                told = _stats(column[end - n : end])
-                row |= {f"stats/{name}/{what}": value for what, value in told.items()}
+                statistics = _stats(column[end - n : end])
+                row |= {f"stats/{name}/{what}": value for what, value in statistics.items()}
             table.append(row)
         where = self._folder / "meta" / "episodes" / f"{FIRST}.parquet"
         where.parent.mkdir(parents=True)
@@ -314,16 +314,16 @@ class _VideoWriter:
 
     def stats(self) -> dict[str, Any]:
         """Of each colour, of 1, over some of the pictures: (3, 1, 1) as LeRobot has them."""
-        told = {}
-        for camera, seen in self._seen.items():
-            pixels = np.stack(seen).reshape(-1, 3) / 255.0
+        statistics = {}
+        for camera, pixel_stats in self._seen.items():
+            pixels = np.stack(pixel_stats).reshape(-1, 3) / 255.0
             of = {
                 n: np.reshape(v, (3, 1, 1)).tolist()
                 for n, v in _stats(pixels).items()
                 if n != "count"
             }
-            told[_key(camera)] = of | {"count": [len(seen)]}
-        return told
+            statistics[_key(camera)] = of | {"count": [len(pixel_stats)]}
+        return statistics
 
 
 def _key(camera: str) -> str:

@@ -71,8 +71,8 @@ class LogSelection:
 
     def summary(self) -> str:
         """One sentence on what was left out; "" if nothing was."""
-        told = "; ".join(f"{n} {why}" for why, n in sorted(self.left_out.items()))
-        return f"left out: {told}" if told else ""
+        reasons = "; ".join(f"{n} {why}" for why, n in sorted(self.left_out.items()))
+        return f"left out: {reasons}" if reasons else ""
 
 
 def log_files(paths: Sequence[Path]) -> list[Path]:
@@ -155,25 +155,25 @@ def _episode(path: Path, log: Log, manifest: Manifest, twin: Twin) -> LoggedEpis
     if ticks and ticks[0].get("goal") is None:
         return "of an older version, without goals"
     # Goals before each of them: what an action counts from.
-    seen = [i for i, t in enumerate(ticks) if t["thought"] is not None]
+    acted = [i for i, t in enumerate(ticks) if t["thought"] is not None]
     if manifest.action.kind == "none":  # nobody drove before the person did, nor after
         hands = [i for i, t in enumerate(ticks) if t["phase"] == "human"]
-        seen = [i for i in seen if hands and hands[0] <= i <= hands[-1]]
-    if len(seen) < 2:
+        acted = [i for i in acted if hands and hands[0] <= i <= hands[-1]]
+    if len(acted) < 2:
         return "in which nobody drove"
-    t = np.array([ticks[i]["t"] for i in seen])
+    t = np.array([ticks[i]["t"] for i in acted])
     steps = np.diff(t) / manifest.control_dt
     if np.abs(steps - 1.0).max() > SLACK:
         return "with a gap: objects hidden from the cameras, or periods missed"
-    before = _commanded_goal(ticks[seen[0]] if seen[0] == 0 else ticks[seen[0] - 1])
-    aims = np.array([before] + [_commanded_goal(ticks[i - 1]) for i in seen[1:]])
-    states = [ticks[i]["state"] for i in seen]
+    before = _commanded_goal(ticks[acted[0]] if acted[0] == 0 else ticks[acted[0] - 1])
+    aims = np.array([before] + [_commanded_goal(ticks[i - 1]) for i in acted[1:]])
+    states = [ticks[i]["state"] for i in acted]
     action, unsaid = [], []
     for state, one, other in zip(states[:-1], aims[:-1], aims[1:], strict=True):
-        said, left = _action(twin, state, one, other)
-        action.append(said)
+        chosen, left = _action(twin, state, one, other)
+        action.append(chosen)
         unsaid.append(left)
-    thoughts = [ticks[i]["thought"] for i in seen]
+    thoughts = [ticks[i]["thought"] for i in acted]
     policy = np.array([thought["action"] for thought in thoughts], np.float32)
     return LoggedEpisode(
         path,
@@ -181,11 +181,11 @@ def _episode(path: Path, log: Log, manifest: Manifest, twin: Twin) -> LoggedEpis
         action=np.array(action, np.float32),
         unsaid=np.array(unsaid),
         policy=policy,
-        by_hand=np.array([ticks[i]["phase"] == "human" for i in seen]),
+        by_hand=np.array([ticks[i]["phase"] == "human" for i in acted]),
         t=t,
         measured=np.array([_target(state) for state in states], np.float32),
-        wanted=np.array([_target(ticks[i - 1]["requested"]) for i in seen[1:]], np.float32),
-        sent=np.array([_target(ticks[i - 1]["sent"]) for i in seen[1:]], np.float32),
+        wanted=np.array([_target(ticks[i - 1]["requested"]) for i in acted[1:]], np.float32),
+        sent=np.array([_target(ticks[i - 1]["sent"]) for i in acted[1:]], np.float32),
         frames=log.frames,
         poses=tuple(_poses(thought) for thought in thoughts),
         success=log.verdict["what"] == "success",
@@ -196,8 +196,10 @@ def _episode(path: Path, log: Log, manifest: Manifest, twin: Twin) -> LoggedEpis
 
 def _poses(thought: dict[str, Any]) -> dict[str, Pose]:
     """Of the objects; {} in logs of before."""
-    seen = thought.get("poses", {})
-    return {name: Pose(np.array(p["pos"]), np.array(p["quat"]), p["t"]) for name, p in seen.items()}
+    poses = thought.get("poses", {})
+    return {
+        name: Pose(np.array(p["pos"]), np.array(p["quat"]), p["t"]) for name, p in poses.items()
+    }
 
 
 def decode_frame(jpeg: bytes) -> Array:

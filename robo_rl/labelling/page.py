@@ -90,12 +90,12 @@ class LabelPage:
     """The page while it is served: ``with LabelPage(...) as page``."""
 
     def __init__(
-        self, asked: Sequence[Label], store: LabelStore, text: str, keys: Mapping[str, str]
+        self, questions: Sequence[Label], store: LabelStore, text: str, keys: Mapping[str, str]
     ):
-        self.asked, self._said, self._closed = list(asked), queue.Queue[_PageAnswer](), False
+        self.asked, self._said, self._closed = list(questions), queue.Queue[_PageAnswer](), False
         self._open = set(range(len(self.asked)))
-        shown = {name for question in asked for film in question.films for name in film}
-        files = {name: store.folder / "frames" / f"{name}.png" for name in shown}
+        images = {name for question in questions for film in question.films for name in film}
+        files = {name: store.folder / "frames" / f"{name}.png" for name in images}
         page, word = self, secrets.token_urlsafe(16)
 
         class Handler(BaseHTTPRequestHandler):
@@ -126,16 +126,16 @@ class LabelPage:
                         raise ValueError(f"{said!r} is not a valid answer")
                 except (ValueError, KeyError, TypeError, IndexError) as error:
                     return self._reply(HTTPStatus.BAD_REQUEST, f"no answer: {error}".encode())
-                told = _PageAnswer(number, said)
-                page._said.put(told)
-                while number in page._open and not told.kept.wait(0.1):
+                answer = _PageAnswer(number, said)
+                page._said.put(answer)
+                while number in page._open and not answer.kept.wait(0.1):
                     if page._closed:
                         return self._reply(HTTPStatus.GONE, b"this labelling session has ended")
-                if told.kept.is_set():
+                if answer.kept.is_set():
                     self._reply(HTTPStatus.OK, b"kept")
                 else:
                     self._reply(HTTPStatus.CONFLICT, b"it is answered already: load the page anew")
-                told.replied.set()
+                answer.replied.set()
 
             def _reply(self, status: HTTPStatus, body: bytes, kind: str = "text/plain") -> None:
                 self.send_response(status)
@@ -164,24 +164,24 @@ class LabelPage:
         """(question, what was said to it) as answers come, each question once, until all are
         answered. The page goes on when the next is asked for, so when this one is kept."""
         while self._open:
-            told = self._said.get()
-            if told.question not in self._open:
+            answer = self._said.get()
+            if answer.question not in self._open:
                 continue
-            yield self.asked[told.question], told.said
-            told.kept.set()
-            self._open.remove(told.question)
-            told.replied.wait(1.0)  # before the server is closed
+            yield self.asked[answer.question], answer.said
+            answer.kept.set()
+            self._open.remove(answer.question)
+            answer.replied.wait(1.0)  # before the server is closed
 
 
-def _page(asked: Sequence[tuple[int, Label]], text: str, keys: Mapping[str, str]) -> bytes:
-    questions = [{"number": n, "first": q.first, "second": q.second} for n, q in asked]
+def _page(open_questions: Sequence[tuple[int, Label]], text: str, keys: Mapping[str, str]) -> bytes:
+    questions = [{"number": n, "first": q.first, "second": q.second} for n, q in open_questions]
     given = {"asked": questions, "keys": keys, "fps": FPS}
     # Nothing in a script ends it but its own end: sentences are the user's.
-    told = "".join(
+    options = "".join(
         f"const {name}={json.dumps(value).replace('<', chr(92) + 'u003c')};"
         for name, value in given.items()
     )
     return (
         f"{head(text)}{STYLE}<p class=lead id=count></p><section><div id=films></div><div id=said>"
-        f"</div><p id=error></p></section></main><script>{told}{SCRIPT}</script></html>"
+        f"</div><p id=error></p></section></main><script>{options}{SCRIPT}</script></html>"
     ).encode()

@@ -64,11 +64,11 @@ class QueryConfig:
 class Labeller(Protocol):
     """Who answers which of two stretches is better, or how far one is."""
 
-    def answers(self, seen: EmbeddedEpisodes, first: Array, second: Array) -> Array:
+    def answers(self, episodes: EmbeddedEpisodes, first: Array, second: Array) -> Array:
         """(P,) 1 first, 0 second, 0.5 neither, nan where nothing is learned, of entries (P, L)."""
         ...
 
-    def ratings(self, seen: EmbeddedEpisodes, films: Array) -> Array:
+    def ratings(self, episodes: EmbeddedEpisodes, films: Array) -> Array:
         """(P,) 1 to 5, nan where nothing is learned, of entries (P, L)."""
         ...
 
@@ -95,14 +95,14 @@ class ScriptedLabeller:
         answer = np.where(self.rng.random(len(gap)) < self.noise, gap < 0, gap > 0).astype(float)
         return np.where(np.abs(gap) <= self.tie, 0.5, answer)
 
-    def answers(self, seen: EmbeddedEpisodes, first: Array, second: Array) -> Array:
+    def answers(self, episodes: EmbeddedEpisodes, first: Array, second: Array) -> Array:
         """See Oracle."""
-        return self.ask(seen.worth[first], seen.worth[second])
+        return self.ask(episodes.worth[first], episodes.worth[second])
 
-    def ratings(self, seen: EmbeddedEpisodes, films: Array) -> Array:
+    def ratings(self, episodes: EmbeddedEpisodes, films: Array) -> Array:
         """See Oracle: in which fifth of all frames the dense reward of a stretch lies."""
-        edges = np.quantile(seen.worth, np.linspace(0.0, 1.0, MOST - LEAST + 2)[1:-1])
-        rating = LEAST + np.searchsorted(edges, seen.worth[films].mean(axis=1))
+        edges = np.quantile(episodes.worth, np.linspace(0.0, 1.0, MOST - LEAST + 2)[1:-1])
+        rating = LEAST + np.searchsorted(edges, episodes.worth[films].mean(axis=1))
         turned = self.rng.random(len(films)) < self.noise
         return np.where(turned, LEAST + MOST - rating, rating).astype(float)
 
@@ -136,17 +136,17 @@ def choose_questions(
 
 
 def query_before_training(
-    seen: EmbeddedEpisodes,
+    episodes: EmbeddedEpisodes,
     oracle: Labeller | None,
     config: QueryConfig,
     head: HeadConfig,
     known: PreferencePairs | None = None,
     have: int = 0,
-    told: Told = lambda asked, answer: None,
+    report: Told = lambda segments, answer: None,
     progress: Callable[[float], None] = lambda share: None,
 ) -> tuple[list[Head], PreferencePairs, dict[str, Any]]:
     """(heads, all pairs, figures): ``known`` ones, of ``have`` answers, then those of the oracle
-    about ``seen``, with a fit after each ``a_time`` of its answers. Nobody is asked about the
+    about ``episodes``, with a fit after each ``a_time`` of its answers. Nobody is asked about the
     episodes that judge it."""
     from reward_models.analysis.metrics import auc, or_none, spearman
     from reward_models.scorers.heads import fit_head
@@ -158,14 +158,14 @@ def query_before_training(
 
     # Who goes on with a store is asked something else than what is in it.
     rng = np.random.default_rng([head.seed, 1, *([have] if have else [])])
-    fit, held, test = split_episodes(seen, head.seed)
-    asked_of = np.flatnonzero((fit | held)[seen.episode])
-    dim, pairs, heads, figures = seen.rows.shape[1], known, None, {}
+    fit, held, test = split_episodes(episodes, head.seed)
+    asked_of = np.flatnonzero((fit | held)[episodes.episode])
+    dim, pairs, heads, figures = episodes.rows.shape[1], known, None, {}
     films, ratings, learned = np.zeros((0, config.length, dim), np.float32), np.zeros(0), have
     while oracle is not None and have < config.answers:
         first, second = choose_questions(
-            lambda entries: seen.rows[asked_of[entries]],
-            seen.episode[asked_of],
+            lambda entries: episodes.rows[asked_of[entries]],
+            episodes.episode[asked_of],
             config.length,
             min(config.a_time, config.answers - have),
             rng,
@@ -173,19 +173,21 @@ def query_before_training(
         )
         first, second = asked_of[first], asked_of[second]
         one = config.form == "rating"
-        asked = (first,) if one else (first, second)
-        said = oracle.ratings(seen, first) if one else oracle.answers(seen, first, second)
-        told(asked, said)
-        have += len(said)
+        segments = (first,) if one else (first, second)
+        answers = (
+            oracle.ratings(episodes, first) if one else oracle.answers(episodes, first, second)
+        )
+        report(segments, answers)
+        have += len(answers)
         progress(have / config.answers)
-        clear = ~np.isnan(said)
-        sides, said = [seen.rows[side[clear]] for side in asked], said[clear]
-        learned += len(said)
+        clear = ~np.isnan(answers)
+        sides, answers = [episodes.rows[side[clear]] for side in segments], answers[clear]
+        learned += len(answers)
         if one:
-            films, ratings = np.concatenate([films, *sides]), np.append(ratings, said)
+            films, ratings = np.concatenate([films, *sides]), np.append(ratings, answers)
             new, before = pairs_from_ratings(films, ratings, head.seed), known
         else:
-            new, before = PreferencePairs(*sides, said), pairs
+            new, before = PreferencePairs(*sides, answers), pairs
         pairs = new if before is None else before + new
         if have < config.answers and config.active and pairs.enough:
             heads, _ = fit_head(PreferencesLoss(), pairs, head)
@@ -195,13 +197,13 @@ def query_before_training(
             "oracle (--ask.answers)"
         )
     heads, figures = fit_head(PreferencesLoss(), pairs, head)
-    ids = np.flatnonzero(test[seen.episode])
-    worth = np.mean([np.tanh(h.values(seen.rows[ids][:, None])) for h in heads], axis=0)
+    ids = np.flatnonzero(test[episodes.episode])
+    worth = np.mean([np.tanh(h.values(episodes.rows[ids][:, None])) for h in heads], axis=0)
     figures |= {
         "answers": learned,
         "test_episodes": int(test.sum()),
-        "order_by_worth": or_none(spearman(worth, seen.worth[ids])),
-        "auc": or_none(auc(worth, seen.holds[ids])),
+        "order_by_worth": or_none(spearman(worth, episodes.worth[ids])),
+        "auc": or_none(auc(worth, episodes.holds[ids])),
     }
     return heads, pairs, figures
 

@@ -143,21 +143,21 @@ def agreement(store: LabelStore) -> tuple[int, int]:
     """(how often two who were asked the same said the same, how often two were), of answers."""
     same = of = 0
     for answers in store.answered().values():
-        said = {a.by: a.said for a in answers if a.said in (*ANSWERS, *RATINGS)}
-        values = list(said.values())
+        answer_by = {a.by: a.said for a in answers if a.said in (*ANSWERS, *RATINGS)}
+        values = list(answer_by.values())
         for i, one in enumerate(values):
             same += sum(one == other for other in values[i + 1 :])
             of += len(values) - i - 1
     return same, of
 
 
-def answer_code(said: JudgeAnswer) -> str:
+def answer_code(text: JudgeAnswer) -> str:
     """What a model said, as a store has it; a share of the goal as the nearest rating."""
-    if said.value is None:
-        return SKIP if said.why == UNSURE else NO_ANSWER
-    if isinstance(said.value, str):
-        return said.value
-    return str(LEAST + round((MOST - LEAST) * said.value))
+    if text.value is None:
+        return SKIP if text.why == UNSURE else NO_ANSWER
+    if isinstance(text.value, str):
+        return text.value
+    return str(LEAST + round((MOST - LEAST) * text.value))
 
 
 def labelled_scene(task: Task[Any], camera: str) -> str:

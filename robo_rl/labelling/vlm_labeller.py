@@ -35,11 +35,11 @@ class VLMLabeller:
     def __str__(self) -> str:
         return self.judge.name
 
-    def answers(self, seen: EmbeddedEpisodes, first: Array, second: Array) -> Array:
+    def answers(self, episodes: EmbeddedEpisodes, first: Array, second: Array) -> Array:
         """See Oracle."""
         return self._ask(self.judge.compare, (first, second), ANSWERS)
 
-    def ratings(self, seen: EmbeddedEpisodes, films: Array) -> Array:
+    def ratings(self, episodes: EmbeddedEpisodes, films: Array) -> Array:
         """See Oracle."""
         return self._ask(self.judge.rate, (films,), RATINGS)
 
@@ -60,10 +60,10 @@ class VLMLabeller:
         def ask(question: tuple[int, list[Array]]) -> JudgeAnswer:
             return judge(*question[1], self.goal)
 
-        for (number, sides), said in collect_answers(
+        for (number, sides), reply in collect_answers(
             ask, films(), len(out), self.config, self.budget
         ):
-            word = answer_code(said)
+            word = answer_code(reply)
             self.said[word] += 1
             out[number] = worth.get(word, np.nan)
             self.keep(sides, word)

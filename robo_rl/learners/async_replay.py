@@ -77,13 +77,13 @@ class AsyncRewardReplayBuffer(ScoredReplayBuffer):
         while (scored := self._far.take(wait)) is not None:
             wait, output = False, scored.output
             end = scored.first + len(output.reward)
-            kept = max(scored.first, self.trace.oldest)
+            first = max(scored.first, self.trace.oldest)
             self.scorer.observer.frames_rendered += scored.frames
             self.scorer.count(output, scored.seconds)
-            if kept < end:
-                self._write(_from(output, kept - scored.first), kept, end)
-                late = self.trace.count - 1 - np.arange(kept, end)
-                self.late[np.arange(kept, end) % self.buffer_size] = late[:, None]
+            if first < end:
+                self._write(_from(output, first - scored.first), first, end)
+                late = self.trace.count - 1 - np.arange(first, end)
+                self.late[np.arange(first, end) % self.buffer_size] = late[:, None]
                 self._lateness.append(float(late.mean()))
 
     def relabel(self, model: RewardModel | None = None) -> None:

@@ -99,64 +99,64 @@ class FrozenBase:
         )
 
 
-def load_base(said: str, sim: VecSim) -> FrozenBase:
+def load_base(given: str, sim: VecSim) -> FrozenBase:
     """The base that ``--base`` names; ValueError where there is none, or it is of something else
     than ``sim``."""
-    if not said:
+    if not given:
         raise ValueError(
             "a residual learner needs a base policy: give --base RUN, BUNDLE, FILE.onnx or "
             f"controller:NAME (controllers: {', '.join(CONTROLLERS)})"
         )
-    path = Path(said)
-    if said.startswith(CONTROLLER):
-        base = _controller(said, sim)
+    path = Path(given)
+    if given.startswith(CONTROLLER):
+        base = _controller(given, sim)
     elif (path / "config.json").is_file():
-        base = _of_run(said, path, sim)
+        base = _of_run(given, path, sim)
     elif (path / MANIFEST).is_file():
-        base = _of_bundle(said, path, sim)
+        base = _of_bundle(given, path, sim)
     elif path.is_file():
-        base = FrozenBase(said, path.read_bytes())
+        base = FrozenBase(given, path.read_bytes())
     else:
         raise ValueError(
-            f"--base {said}: no run, bundle, .onnx file or controller of this name; give one of "
+            f"--base {given}: no run, bundle, .onnx file or controller of this name; give one of "
             f"the first three, or {CONTROLLER}{{{','.join(CONTROLLERS)}}}"
         )
-    _same(said, "observation's width", sim.obs_dim, base.obs_dim)
-    _same(said, "action's width", sim.act_dim, base.act_dim)
+    _same(given, "observation's width", sim.obs_dim, base.obs_dim)
+    _same(given, "action's width", sim.act_dim, base.act_dim)
     return base
 
 
-def _of_run(said: str, path: Path, sim: VecSim) -> FrozenBase:
+def _of_run(given: str, path: Path, sim: VecSim) -> FrozenBase:
     run = RunDir.open(path)
     run.check_finished()
     if (path / "bundle").exists():
-        return _of_bundle(said, path / "bundle", sim)
-    _same(said, "task", sim.card["task"], run.config["task"])
-    return FrozenBase(said, (path / POLICY).read_bytes())
+        return _of_bundle(given, path / "bundle", sim)
+    _same(given, "task", sim.card["task"], run.config["task"])
+    return FrozenBase(given, (path / POLICY).read_bytes())
 
 
-def _of_bundle(said: str, folder: Path, sim: VecSim) -> FrozenBase:
+def _of_bundle(given: str, folder: Path, sim: VecSim) -> FrozenBase:
     manifest, card = PolicyBundle.load(folder).manifest, sim.card
-    _same(said, "task", card["task"], manifest.task)
-    _same(said, "arm", card["params"].get("robot", ""), manifest.arm)
-    _same(said, "control_dt", f"{sim.control_dt:g} s", f"{manifest.control_dt:g} s")
+    _same(given, "task", card["task"], manifest.task)
+    _same(given, "arm", card["params"].get("robot", ""), manifest.arm)
+    _same(given, "control_dt", f"{sim.control_dt:g} s", f"{manifest.control_dt:g} s")
     columns = {one.name: one.size for one in manifest.inputs}
-    _same(said, "observation", _columns(sim), _written(columns))
+    _same(given, "observation", _columns(sim), _written(columns))
     task = getattr(sim, "task", None)
     meaning = tuple(task.action_doc()) if task is not None else ()
     bounds = ((-1.0,) * sim.act_dim, (1.0,) * sim.act_dim)
     action = manifest.action
-    _same(said, "action's range", bounds, (action.low, action.high))
+    _same(given, "action's range", bounds, (action.low, action.high))
     if meaning and action.meaning:
-        _same(said, "action", "; ".join(meaning), "; ".join(action.meaning))
+        _same(given, "action", "; ".join(meaning), "; ".join(action.meaning))
     names = manifest.graph
-    return FrozenBase(said, (folder / POLICY).read_bytes(), obs=names.obs, action=names.action)
+    return FrozenBase(given, (folder / POLICY).read_bytes(), obs=names.obs, action=names.action)
 
 
-def _same(said: str, what: str, mine: object, its: object) -> None:
+def _same(given: str, what: str, mine: object, its: object) -> None:
     if mine != its:
         raise ValueError(
-            f"--base {said}: its {what} must be that of this run, {mine}, got {its}; give a base "
+            f"--base {given}: its {what} must be that of this run, {mine}, got {its}; give a base "
             "that was trained for this task and arm, or use a learner without one"
         )
 
@@ -196,10 +196,10 @@ def zero(sim: VecSim) -> Array:
 CONTROLLERS: dict[str, Callable[[VecSim], Array]] = {"approach": approach, "zero": zero}
 
 
-def _controller(said: str, sim: VecSim) -> FrozenBase:
-    name = said.removeprefix(CONTROLLER)
+def _controller(given: str, sim: VecSim) -> FrozenBase:
+    name = given.removeprefix(CONTROLLER)
     if name not in CONTROLLERS:
-        raise ValueError(f"--base {said}: unknown controller; available: {', '.join(CONTROLLERS)}")
+        raise ValueError(f"--base {given}: unknown controller; available: {', '.join(CONTROLLERS)}")
     gain = CONTROLLERS[name](sim).astype(np.float32)
     widths = [("obs", sim.obs_dim), ("action", sim.act_dim)]
     obs, action = (helper.make_tensor_value_info(n, 1, ["N", width]) for n, width in widths)
@@ -210,4 +210,4 @@ def _controller(said: str, sim: VecSim) -> FrozenBase:
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=10,
     )
-    return FrozenBase(said, model.SerializeToString())
+    return FrozenBase(given, model.SerializeToString())

@@ -87,10 +87,10 @@ def load(learner: Learner, checkpoint: Checkpoint) -> bool:
         # Last: what came before may have drawn random numbers.
         load_rng_states(select_prefix(state, "rng"))
     except KeyError as error:
-        paid = type(reward).__name__ if reward else "the task's reward"
+        reward_name = type(reward).__name__ if reward else "the task's reward"
         raise CheckpointError(
             f"checkpoint at step {checkpoint.step} lacks {error}: it was saved by another "
-            f"learner or reward model than {type(model).__name__} with {paid}"
+            f"learner or reward model than {type(model).__name__} with {reward_name}"
         ) from error
     return continues
 

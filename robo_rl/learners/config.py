@@ -115,15 +115,15 @@ class OffPolicyConfig(LearnerConfig):
             from robo_rl.learners.demo_replay import check_demos
 
             check_demos(self.demos, sim)
-        self.somebody(sim)
+        self.make_interventions(sim)
         if self.hindsight and not (goal_columns(sim) and getattr(sim, "sparse", False)):
             raise ValueError(
                 "--tuning.hindsight relabels transitions with other goals: give --goal any "
                 "and --reward sparse with it"
             )
 
-    def somebody(self, sim: VecSim) -> Interventions | None:
-        """Who takes over in early episodes on ``sim``; None: nobody."""
+    def make_interventions(self, sim: VecSim) -> Interventions | None:
+        """The expert that takes over in early episodes on ``sim``; None where it never does."""
         from robo_rl.rollout.interventions import Interventions
 
         if not self.interventions:

@@ -26,8 +26,8 @@ class CorrelatedNoise(nn.Module):
         super().__init__()
         lasts = np.linspace(0.0, longest, rows)
         with np.errstate(divide="ignore"):
-            kept = torch.from_numpy(np.exp(-1.0 / lasts).astype(np.float32))[:, None]
-        self.register_buffer("kept", kept, persistent=False)
+            decay = torch.from_numpy(np.exp(-1.0 / lasts).astype(np.float32))[:, None]
+        self.register_buffer("kept", decay, persistent=False)
         self.register_buffer("now", torch.randn(rows, act_dim))
 
     def forward(self) -> Tensor:

@@ -68,22 +68,22 @@ class DemoReplay(EpisodeTransitions):
         env.reset()
         obs = [observations_at_starts(env, demos)]
         reward, over = np.zeros((steps, rows), np.float32), np.zeros((steps, rows), bool)
-        look, length = observer.observe(), self._made.sum(axis=0)
+        observation, length = observer.observe(), self._made.sum(axis=0)
         for t in range(steps):
             step = env.step(action[t])
             after = observer.observe()
             failed = step.info["diverged"] | ~self._made[t]
             number, last = np.full(rows, t), t + 1 == length
             self._trace.add(
-                Transition(look, after, step.action, number, last, step.terminated, failed)
+                Transition(observation, after, step.action, number, last, step.terminated, failed)
             )
-            look = after
+            observation = after
             obs.append(step.obs)
             reward[t], over[t] = step.reward, step.terminated
-        seen = np.stack(obs)
+        all_obs = np.stack(obs)
         self.obs, self.next_obs = (
-            self._flatten_episodes(seen[:-1]),
-            self._flatten_episodes(seen[1:]),
+            self._flatten_episodes(all_obs[:-1]),
+            self._flatten_episodes(all_obs[1:]),
         )
         self.action, self.done = (
             self._flatten_episodes(self._trace.action),
@@ -134,15 +134,15 @@ def observations_at_starts(env: BatchEnv, demos: Demonstrations) -> Array:
         if isinstance(demos.task, MultiGoalTask):
             first = np.flatnonzero(np.diff(demos.episode, prepend=-1))
             named = [name.startswith(f"{ASKED}[") for name in demos.obs_names]
-            asked = demos.obs[first][:, named].argmax(axis=1)
+            goal_index = demos.obs[first][:, named].argmax(axis=1)
         elif demos.task.goal in task.keys:
-            asked = np.full(demos.episodes, task.keys.index(demos.task.goal))
+            goal_index = np.full(demos.episodes, task.keys.index(demos.task.goal))
         else:
             raise ValueError(
                 f"--demos: their goal {demos.task.goal} is not among the goals of "
                 f"{task.name}: {', '.join(task.keys)}"
             )
-        task.request(env.views, asked)
+        task.request(env.views, goal_index)
     return env.set_state(demos.start)
 
 
@@ -152,56 +152,60 @@ def merge_batches(own: ReplayBufferSamples, prior: ReplayBufferSamples) -> Repla
     return ReplayBufferSamples(*map(torch.cat, zip(own[:width], prior[:width], strict=True)))
 
 
-def make_demo_replay(asked: str, sim: VecSim, model: RewardModel | None) -> DemoReplay | None:
-    """The demonstrations that are ``asked`` for; None where that is empty."""
-    return DemoReplay(*demos_for(asked, sim), model) if asked else None
+def make_demo_replay(demos: str, sim: VecSim, model: RewardModel | None) -> DemoReplay | None:
+    """The demonstrations that are ``demos`` for; None where that is empty."""
+    return DemoReplay(*demos_for(demos, sim), model) if demos else None
 
 
-def check_demos(asked: str, sim: VecSim) -> None:
+def check_demos(demos: str, sim: VecSim) -> None:
     """ValueError where ``demos_for`` would raise one, at once where they are yet to be made."""
-    if asked.isdecimal():
-        task = _replayable_env(asked, sim).task
-        DemoConfig(episodes=int(asked))
+    if demos.isdecimal():
+        task = _replayable_env(demos, sim).task
+        DemoConfig(episodes=int(demos))
         if not task.solved:
             raise ValueError(
-                f"--demos {asked}: {task.name} has no scripted expert for this goal; expected "
+                f"--demos {demos}: {task.name} has no scripted expert for this goal; expected "
                 "the folder of a dataset (robo-rl demos)"
             )
     else:
-        demos_for(asked, sim)
+        demos_for(demos, sim)
 
 
-def demos_for(asked: str, sim: VecSim) -> tuple[Demonstrations, BatchEnv]:
-    """The data set in the folder ``asked``, or so many episodes of the task's expert, and ``sim``;
+def demos_for(source: str, sim: VecSim) -> tuple[Demonstrations, BatchEnv]:
+    """The data set in the folder ``source``, or so many episodes of the task's expert, and ``sim``;
     ValueError where they cannot be played there."""
-    said, env = f"--demos {asked}", _replayable_env(asked, sim)
-    if asked.isdecimal():
-        return _of_expert(int(asked), env), env
-    demos = read_demonstrations(Path(asked), failures=True)
+    option_text, env = f"--demos {source}", _replayable_env(source, sim)
+    if source.isdecimal():
+        return _of_expert(int(source), env), env
+    demos = read_demonstrations(Path(source), failures=True)
     if not demos.start.shape[1]:
         raise ValueError(
-            f"{said} has no initial states, so its episodes cannot be replayed: write it "
+            f"{option_text} has no initial states, so its episodes cannot be replayed: write it "
             "again with robo-rl demos; recordings of a real arm can only be cloned (robo-rl "
             "clone)"
         )
     if demos.shaped != env.shaped:
         one, other = ("without", "within") if env.shaped else ("within", "without")
         raise ValueError(
-            f"{said}: recorded {one} the bridge's limits, and this run trains {other} "
+            f"{option_text}: recorded {one} the bridge's limits, and this run trains {other} "
             "them: use the same setting of --rate-limited for both"
         )
     for what, name in (("task", "name"), ("robot", "robot"), ("things", "things")):
         mine, its = getattr(env.task, name, ""), getattr(demos.task, name, "")
         if mine != its:
-            raise ValueError(f"{said}: its {what} must be that of this run, {mine!r}, got {its!r}")
+            raise ValueError(
+                f"{option_text}: its {what} must be that of this run, {mine!r}, got {its!r}"
+            )
     return demos, env
 
 
-def _replayable_env(asked: str, sim: VecSim) -> BatchEnv:
+def _replayable_env(source: str, sim: VecSim) -> BatchEnv:
     """``sim``, where demonstrations can be played again."""
-    said = f"--demos {asked}"
+    option_text = f"--demos {source}"
     if not isinstance(sim, BatchEnv):
-        raise ValueError(f"{said}: {sim.card['task']} is an external environment; leave it out")
+        raise ValueError(
+            f"{option_text}: {sim.card['task']} is an external environment; leave it out"
+        )
     return sim
 
 

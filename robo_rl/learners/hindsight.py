@@ -61,16 +61,16 @@ class HindsightReplayBuffer(SavedReplayBuffer):
 
     def _in_hindsight(self, count: int) -> ReplayBufferSamples:
         """``count`` transitions, each under a goal that its episode came to later, where it did."""
-        kept = self.size()
-        step = self.steps - 1 - np.random.randint(kept, size=count)  # noqa: NPY002 - as SB3 draws
+        stored = self.size()
+        step = self.steps - 1 - np.random.randint(stored, size=count)  # noqa: NPY002 - as SB3 draws
         row = np.random.randint(self.n_envs, size=count)  # noqa: NPY002
         ended = self.ended[step % self.buffer_size, row]
         last = np.where(ended < 0, self.steps - 1, ended)
         ahead = np.random.rand(LOOKS, count) * (last - step + 1)  # noqa: NPY002
         later = step + ahead.astype(int)
         goal = self._one_of(self.reached[later % self.buffer_size, row].any(axis=0))
-        asked = self.observations[step % self.buffer_size, row][:, self.columns].argmax(axis=1)
-        return self._under(step, row, last, np.where(goal < 0, asked, goal))
+        goal_index = self.observations[step % self.buffer_size, row][:, self.columns].argmax(axis=1)
+        return self._under(step, row, last, np.where(goal < 0, goal_index, goal))
 
     def _one_of(self, reached: Array) -> Array:
         """(B,) a goal of those ``reached`` (B, goals), the rarer the likelier; -1 where there is
@@ -84,12 +84,12 @@ class HindsightReplayBuffer(SavedReplayBuffer):
         as if ``goal`` (B,) had been asked for; with ``n_steps`` of rewards."""
         ahead = step[:, None] + np.arange(self.n_steps)
         made = ahead <= last[:, None]
-        paid = self.reached[ahead % self.buffer_size, row[:, None], goal[:, None]] & made
-        returned = (paid * self.gamma ** np.arange(self.n_steps)).sum(axis=1)
+        reached = self.reached[ahead % self.buffer_size, row[:, None], goal[:, None]] & made
+        returned = (reached * self.gamma ** np.arange(self.n_steps)).sum(axis=1)
         first, final = step % self.buffer_size, np.minimum(ahead[:, -1], last) % self.buffer_size
-        told = np.eye(len(self.columns), dtype=np.float32)[goal]
+        one_hot = np.eye(len(self.columns), dtype=np.float32)[goal]
         obs, after = self.observations[first, row], self.next_observations[final, row]
-        obs[:, self.columns] = after[:, self.columns] = told
+        obs[:, self.columns] = after[:, self.columns] = one_hot
         over = self.dones[final, row] * (1.0 - self.timeouts[final, row])
         columns = (returned, over, self.gamma ** made.sum(axis=1))
         returned, over, discount = (x.astype(np.float32)[:, None] for x in columns)

@@ -114,20 +114,20 @@ class Parts:
 
     def replay(self, config: OffPolicyConfig) -> dict[str, Any]:
         """SB3's arguments of any algorithm with a replay buffer."""
-        kept: dict[str, Any] = {"scorer": self.scorer} if self.scorer else {}
+        settings: dict[str, Any] = {"scorer": self.scorer} if self.scorer else {}
         prior = make_demo_replay(
             config.demos, self.env.sim, self.scorer.model if self.scorer else None
         )
         if prior is not None:
-            kept |= {"prior": prior, "share": config.demo_share}
+            settings |= {"prior": prior, "share": config.demo_share}
         buffer = ScoredReplayBuffer if self.scorer else SavedReplayBuffer
         if self.recipe is not None:
-            kept |= {"recipe": self.recipe}
+            settings |= {"recipe": self.recipe}
             buffer = AsyncRewardReplayBuffer
         if config.hindsight:
             columns = np.array(goal_columns(self.env.sim))
             gamma = config.gamma(self.env.sim.control_dt)
-            kept |= {"columns": columns, "hindsight": config.hindsight, "gamma": gamma}
+            settings |= {"columns": columns, "hindsight": config.hindsight, "gamma": gamma}
             buffer = HindsightReplayBuffer
         return {
             "buffer_size": config.buffer_size,
@@ -137,7 +137,7 @@ class Parts:
             "train_freq": 1,
             "gradient_steps": config.gradient_steps,
             "replay_buffer_class": buffer,
-            "replay_buffer_kwargs": {"env": self.env, **kept},
+            "replay_buffer_kwargs": {"env": self.env, **settings},
         }
 
 
@@ -166,7 +166,7 @@ def make_learner(
     env = SB3VecEnv(sim, reward_model)
     env.action_space.seed(seed)
     if isinstance(config, OffPolicyConfig):
-        env.interventions = config.somebody(sim)
+        env.interventions = config.make_interventions(sim)
     scorer = Scorer(reward_model, env.observer) if reward_model else None
     normaliser = _obs_scale(config, sim) if config.normalise_obs else None
     algorithm = builds[type(config)](config, Parts(env, scorer, normaliser, device, recipe=recipe))

@@ -149,10 +149,10 @@ def sample_observations(sim: HasWorkspace) -> Array:
     drawer not opened. ``sim`` is left as it was made.
     """
     rng = np.random.default_rng(sim.seed)
-    seen = []
+    observations = []
     for _ in range(-(-_BEGINNINGS // sim.num_envs)):
-        seen.append(sim.scatter())
+        observations.append(sim.scatter())
         action = rng.uniform(-1.0, 1.0, (sim.num_envs, sim.act_dim))
-        seen += [sim.step(action).obs for _ in range(_PUSHES)]
+        observations += [sim.step(action).obs for _ in range(_PUSHES)]
     sim.reseed(sim.seed)
-    return np.concatenate(seen)
+    return np.concatenate(observations)

@@ -187,8 +187,8 @@ class _Loop(BaseCallback):
     def _pause(self) -> None:
         self._count_obs()
         if self._learner.env_steps:  # something has been learned
-            asked = [hook.pause(self._learner) for hook in self._hooks]
-            self._stop = self._stop or any(answer is False for answer in asked)
+            pauses = [hook.pause(self._learner) for hook in self._hooks]
+            self._stop = self._stop or any(answer is False for answer in pauses)
 
     def _on_rollout_end(self) -> None:
         self._keep_obs()
@@ -237,18 +237,18 @@ class _Loop(BaseCallback):
 
     def _write_row(self) -> None:
         learner, now = self._learner, time.perf_counter()
-        steps, somebody = learner.env_steps, learner.env.interventions
-        kept = learner.buffer
+        steps, interventions = learner.env_steps, learner.env.interventions
+        buffer = learner.buffer
         row: Row = {
             "env_steps": steps,
             **{name: round(s, 3) for name, s in self._spent().items()},
             "steps_per_s": round((steps - self._row_at) / (now - self._row_time), 1),
             **learner.env.episodes.pop(),
             **(learner.scorer.pop_means() if learner.scorer else {}),
-            **({"taken_over": somebody.pop_share()} if somebody else {}),
+            **({"taken_over": interventions.pop_share()} if interventions else {}),
             "diverged": learner.env.diverged,
             "frames_rendered": learner.env.observer.frames_rendered,
-            **(kept.figures() if isinstance(kept, SavedReplayBuffer) else {}),
+            **(buffer.figures() if isinstance(buffer, SavedReplayBuffer) else {}),
             "score_s": round(learner.scorer.pop_seconds(), 3) if learner.scorer else 0.0,
         }
         row |= self._update_figures()
@@ -258,8 +258,8 @@ class _Loop(BaseCallback):
             self._run.append(row)
         if self.bar is not None:
             self.bar.update(steps, row)
-        asked = [hook.row(row) for hook in self._hooks]
-        self._stop = self._stop or any(answer is False for answer in asked)
+        hook_rows = [hook.row(row) for hook in self._hooks]
+        self._stop = self._stop or any(answer is False for answer in hook_rows)
 
     def _update_figures(self) -> dict[str, float]:
         """What SB3 says of the last update."""

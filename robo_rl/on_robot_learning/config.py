@@ -66,9 +66,9 @@ class OnRobotConfig:
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
 
-    def somebody(self, index: int) -> bool:
-        """Whether a person is there in episode ``index``: always, unless ``takeover`` says in which
-        share of the early ones."""
+    def operator_present(self, index: int) -> bool:
+        """Whether the operator is present in episode ``index``: always, unless ``takeover`` is the
+        share of early episodes in which a scripted one is."""
         if not self.takeover:
             return True
         drawn = np.random.default_rng((self.seed, index)).random()
@@ -95,12 +95,12 @@ class LearnerStatus:
 
     def line(self, reward: str) -> str:
         """One line for people, about what was paid by ``reward``."""
-        kept = f"that after {self.published} episodes" if self.published else "as it was"
-        said = (
+        bundle_state = f"that after {self.published} episodes" if self.published else "as it was"
+        text = (
             f"{self.episodes} episodes, {self.arm_s / 60:.1f} minutes of arm time, "
-            f"{self.updates:,} updates; the bundle is {kept}"
+            f"{self.updates:,} updates; the bundle is {bundle_state}"
         )
-        return said if reward == VERDICT else f"{said}; AUC of {reward}, {self.trust}"
+        return text if reward == VERDICT else f"{text}; AUC of {reward}, {self.trust}"
 
     def write(self, folder: Path) -> None:
         """Into ``folder``."""
@@ -112,8 +112,8 @@ class LearnerStatus:
         path = folder / TOLD
         if not path.exists():
             return cls()
-        told = read_json(path)
-        return cls(**{f.name: told[f.name] for f in dataclasses.fields(cls)})
+        stored = read_json(path)
+        return cls(**{f.name: stored[f.name] for f in dataclasses.fields(cls)})
 
 
 def bundle_of(folder: Path, published: int) -> Path:

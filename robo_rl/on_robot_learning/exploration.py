@@ -45,6 +45,6 @@ class ExploringPolicy:
 
 def with_exploration_note(bundle: PolicyBundle, **training: Any) -> PolicyBundle:
     """``bundle`` whose manifest says more of its training."""
-    told = {**bundle.manifest.training, **training}
-    bundle.manifest = dataclasses.replace(bundle.manifest, training=told)
+    merged = {**bundle.manifest.training, **training}
+    bundle.manifest = dataclasses.replace(bundle.manifest, training=merged)
     return bundle

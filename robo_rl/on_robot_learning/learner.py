@@ -92,9 +92,9 @@ class ArmTransitions(EpisodeTransitions):
         names = ("obs", "action", "next_obs", "last")
         for name in names:
             setattr(self, name, np.concatenate([part[name] for part in self._parts]))
-        paid = "model" if model else "verdict"
-        self.reward = np.concatenate([part[paid] for part in self._parts])
-        self.done = np.concatenate([part[f"{paid}_done"] for part in self._parts])
+        source = "model" if model else "verdict"
+        self.reward = np.concatenate([part[source] for part in self._parts])
+        self.done = np.concatenate([part[f"{source}_done"] for part in self._parts])
 
     def sample(self, batch_size: int, env: Any = None) -> ReplayBufferSamples:
         """As SB3's buffers."""
@@ -102,7 +102,7 @@ class ArmTransitions(EpisodeTransitions):
 
 
 def episode_transitions(
-    one: LoggedEpisode, paid: Array | None, episodic: bool = False
+    one: LoggedEpisode, rewards: Array | None, episodic: bool = False
 ) -> dict[str, Array]:
     """An episode as steps.
 
@@ -119,7 +119,7 @@ def episode_transitions(
         "last": last,
         "verdict": np.where(last & one.success, 1.0, 0.0).astype(np.float32),
         "verdict_done": (last & one.success) | stopped,
-        "model": np.zeros(len(last), np.float32) if paid is None else paid,
+        "model": np.zeros(len(last), np.float32) if rewards is None else rewards,
         "model_done": stopped | (last & episodic),
         "by_hand": one.by_hand,
         "success": np.array(one.success),
@@ -187,21 +187,21 @@ class ArmLearner:
         )
 
     def _part(self, one: LoggedEpisode) -> dict[str, Array]:
-        paid = None if self._pay is None else self._pay(one)
-        return episode_transitions(one, paid, getattr(self._pay, "episodic", False))
+        rewards = None if self._pay is None else self._pay(one)
+        return episode_transitions(one, rewards, getattr(self._pay, "episodic", False))
 
     def _take(self, number: int, known: bool = False) -> None:
         """Takes in episode ``number``, if anything is to be learned from it."""
         log = self.run.path / EPISODES / f"episode_{number:04d}.mcap"
-        kept = self.run.path / READ / f"{log.stem}.npz"
+        cached = self.run.path / READ / f"{log.stem}.npz"
         part, row = None, {"episode": number}
-        if known and kept.exists():
-            with np.load(kept, allow_pickle=False) as stored:
+        if known and cached.exists():
+            with np.load(cached, allow_pickle=False) as stored:
                 part = {name: stored[name] for name in stored.files}
         elif log.exists() and not known:
             for one in episodes([log], self._reading, frames=self._pay is not None):
                 part = self._part(one)
-                keep_episode(kept, part)
+                keep_episode(cached, part)
                 row |= {
                     "success": float(one.success),
                     "stopped": float(one.judge == FILTER),

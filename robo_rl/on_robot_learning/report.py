@@ -18,17 +18,17 @@ Array = np.ndarray
 WINDOW = 25  # episodes of a mean
 
 
-def write_page(run: RunDir, config: OnRobotConfig, told: LearnerStatus, left_out: str) -> Path:
+def write_page(run: RunDir, config: OnRobotConfig, status: LearnerStatus, left_out: str) -> Path:
     """Writes the page of the run as it is now."""
     rows = CsvTable(run.path / "episodes.csv").read()
     path = run.path / PAGE
     body = [
         head(f"Learned on the arm: {run.config['goal'] or run.config['task']}"),
         f"<p class=lead>{html.escape(run.config['where'])}, reward "
-        f"<b>{html.escape(config.reward)}</b>, {told.arm_s / 60:.1f} minutes of arm time, "
-        f"{told.episodes} episodes, {told.updates:,} updates</p>",
+        f"<b>{html.escape(config.reward)}</b>, {status.arm_s / 60:.1f} minutes of arm time, "
+        f"{status.episodes} episodes, {status.updates:,} updates</p>",
         section("Success", _curve(rows)),
-        section("In numbers", _numbers(rows, config, told, left_out)),
+        section("In numbers", _numbers(rows, config, status, left_out)),
         "</main></html>",
     ]
     atomic_write(path, "".join(body).encode())
@@ -79,7 +79,7 @@ def _curve(rows: dict[str, Array]) -> str:
 
 
 def _numbers(
-    rows: dict[str, Array], config: OnRobotConfig, told: LearnerStatus, left_out: str
+    rows: dict[str, Array], config: OnRobotConfig, status: LearnerStatus, left_out: str
 ) -> str:
     cells = []
     for who, which in episodes_by_driver(rows).items():
@@ -97,7 +97,7 @@ def _numbers(
     cells.append(("stopped by the safety filter", f"{int(np.nansum(rows['stopped']))} episodes"))
     if config.reward != VERDICT:
         cells.append(
-            (f"AUC of {config.reward} against the last {config.verdicts} verdicts", told.trust)
+            (f"AUC of {config.reward} against the last {config.verdicts} verdicts", status.trust)
         )
     if left_out:
         cells.append(("not learned from", left_out))

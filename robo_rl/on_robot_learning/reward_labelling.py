@@ -84,12 +84,12 @@ class _ByState:
         self._task = task
 
     def __call__(self, one: LoggedEpisode) -> Array:
-        twin, paid = _LogTwin(self._task), []
+        twin, rewards = _LogTwin(self._task), []
         for t, (state, poses) in enumerate(states(one)):
             twin.observe(state, poses)
             if t:
-                paid.append(twin.worth(one.action[t - 1]))
-        return np.array(paid, np.float32)
+                rewards.append(twin.worth(one.action[t - 1]))
+        return np.array(rewards, np.float32)
 
 
 class _ByModel:
@@ -108,13 +108,13 @@ class _ByModel:
                 twin.observe(state, poses)
                 rows.append({name: value.copy() for name, value in twin.observed_signals().items()})
             signals = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-        shown = (
+        images = (
             episode_frames(one, self._camera, self._size) if "frames" in self._model.needs else None
         )
 
         def frames(camera: str, where: Array) -> Array:
-            assert shown is not None, "the reward model declares no frames"
-            return shown[where[:, 0]]
+            assert images is not None, "the reward model declares no frames"
+            return images[where[:, 0]]
 
         action = one.action[:, None]
         every = np.ones(action.shape[:2], bool)

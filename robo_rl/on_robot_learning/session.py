@@ -64,24 +64,24 @@ class OnRobotSession:
         """How far the learner is, before episode ``index``; before the first one it is waited for.
         ValueError where it cannot go on."""
         while True:
-            told = LearnerStatus.read(self.folder)
+            status = LearnerStatus.read(self.folder)
             if self._learner.poll() is not None:
-                self._revive(told)
-            elif told.pid == self._learner.pid or index > self._first:
-                if not self._waits or told.episodes >= index - AHEAD:
-                    return told
+                self._revive(status)
+            elif status.pid == self._learner.pid or index > self._first:
+                if not self._waits or status.episodes >= index - AHEAD:
+                    return status
             time.sleep(ASKED_EVERY)
 
-    def _revive(self, told: LearnerStatus) -> None:
-        self._deaths = self._deaths + 1 if told.episodes == self._died_at else 1
-        self._died_at = told.episodes
+    def _revive(self, status: LearnerStatus) -> None:
+        self._deaths = self._deaths + 1 if status.episodes == self._died_at else 1
+        self._died_at = status.episodes
         last = (self.folder / LOG).read_text(errors="replace").strip().splitlines()[-1:]
         if self._learner.returncode == REFUSED:
             raise ValueError("".join(last))
         if self._deaths >= DEATHS:
             raise ValueError(
                 f"the learner of {self.folder} ended {DEATHS} times after episode "
-                f"{told.episodes}: {''.join(last) or 'killed'} ({self.folder / LOG})"
+                f"{status.episodes}: {''.join(last) or 'killed'} ({self.folder / LOG})"
             )
         self._console.print("the learner process ended; restarting it from its logs")
         self._learner = self._begin()
@@ -109,17 +109,17 @@ class OnRobotSession:
 
     def after(self, index: int, result: RunResult) -> float:
         """How much of the arm's time is over, of 1."""
-        told = LearnerStatus.read(self.folder)
-        own = (index + 1 - told.episodes) * result.actions  # not read yet
+        status = LearnerStatus.read(self.folder)
+        own = (index + 1 - status.episodes) * result.actions  # not read yet
         dt = self._bundle.manifest.control_dt if self._bundle else 0.0
-        return (told.arm_s + own * dt) / (60 * self._config.minutes)
+        return (status.arm_s + own * dt) / (60 * self._config.minutes)
 
     def people(self, human: People) -> People:
         """``human``, in the episodes that they are there for."""
         config = self._config
 
         def sometimes(scene: EpisodeSetup, seed: int) -> tuple[EpisodeSetup, Operator | None]:
-            there = config.somebody(seed - ARM_SEED - 1000 * config.seed)
+            there = config.operator_present(seed - ARM_SEED - 1000 * config.seed)
             return human(scene, seed) if there else (scene, None)
 
         return sometimes

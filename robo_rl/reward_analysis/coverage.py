@@ -110,12 +110,12 @@ def collect_coverage(
 def without_failed(cover: Coverage) -> Coverage:
     """Without the columns in which the simulation failed before a step was made."""
     some = cover.valid.any(axis=0)
-    kept = {
+    remaining = {
         f.name: value[some] if f.name == "who" else value[:, some]
         for f in fields(cover)
         if isinstance(value := getattr(cover, f.name), np.ndarray)
     }
-    return replace(cover, **kept, signals={n: s[:, some] for n, s in cover.signals.items()})
+    return replace(cover, **remaining, signals={n: s[:, some] for n, s in cover.signals.items()})
 
 
 def concatenate_coverage(parts: list[Coverage]) -> Coverage:
@@ -153,7 +153,7 @@ def play_actor(task: Task[Any], who: str, choose: Choose, count: int, seed: int)
     measured = env.judge is None
     unknown, steps = np.full(count, np.nan), min(env.max_steps, STEPS)
     active = np.ones(count, bool)
-    kept: dict[str, list[Array]] = {
+    columns: dict[str, list[Array]] = {
         name: []
         for name in (
             "action",
@@ -170,33 +170,33 @@ def play_actor(task: Task[Any], who: str, choose: Choose, count: int, seed: int)
     signals: list[dict[str, Array]] = []
 
     def look(obs: Array) -> None:
-        kept["states"].append(env.state())
-        kept["obs"].append(np.array(obs))
-        kept["distance"].append(env.distance() if measured else unknown)
+        columns["states"].append(env.state())
+        columns["obs"].append(np.array(obs))
+        columns["distance"].append(env.distance() if measured else unknown)
         signals.append(env.signals())
 
     look(obs)
     for _ in range(steps):
         step = env.step(np.clip(choose(env, obs), -1.0, 1.0), active)
         sound = active & ~step.info["diverged"]
-        kept["action"].append(step.action)
-        kept["valid"].append(sound)
-        kept["terminated"].append(step.terminated & sound)
-        kept["live"].append(active)
-        kept["success"].append(np.array(step.info["success"]))
-        kept["dense"].append(step.reward.astype(float))
+        columns["action"].append(step.action)
+        columns["valid"].append(sound)
+        columns["terminated"].append(step.terminated & sound)
+        columns["live"].append(active)
+        columns["success"].append(np.array(step.info["success"]))
+        columns["dense"].append(step.reward.astype(float))
         look(step.obs)
         active = active & ~(step.terminated | step.truncated)
         obs = step.obs
         if not active.any():
             break
     env.close()
-    short = steps - len(kept["action"])  # where all were over early
-    for name, arrays in kept.items():
+    short = steps - len(columns["action"])  # where all were over early
+    for name, arrays in columns.items():
         never = name in ("valid", "terminated", "live")
         arrays.extend([np.zeros_like(arrays[-1]) if never else arrays[-1]] * short)
     signals.extend([signals[-1]] * short)
-    stacked = {name: np.stack(arrays) for name, arrays in kept.items()}
+    stacked = {name: np.stack(arrays) for name, arrays in columns.items()}
     last = positions_from_start(stacked.pop("live"), stacked["terminated"]).last
     return Coverage(
         task=task,

@@ -79,8 +79,8 @@ def state_value(model: RewardModel | None) -> Callable[[Coverage], Array] | None
             }
             action = cover.action[at[there], of[there]][None]
             valid = np.ones((1, len(here)), bool)
-            paid = model.score(Segment(signals, _unseen, action, valid)).reward
-            left[row] = paid.reshape(columns, IMAGINED).mean(axis=1)
+            rewards = model.score(Segment(signals, _unseen, action, valid)).reward
+            left[row] = rewards.reshape(columns, IMAGINED).mean(axis=1)
         return left
 
     return mean
@@ -94,9 +94,9 @@ def state_features(cover: Coverage) -> Array:
     """Features (T+1, N, F) of states that values are linear in: 1, the time, the observation, and
     random hinges of a few of its columns each."""
     rng, width = np.random.default_rng(0), cover.obs.shape[2]
-    seen = cover.obs.astype(float)
-    spread = seen.std(axis=(0, 1))
-    x = (seen - seen.mean(axis=(0, 1))) / np.where(spread > 1e-6, spread, np.inf)
+    obs = cover.obs.astype(float)
+    spread = obs.std(axis=(0, 1))
+    x = (obs - obs.mean(axis=(0, 1))) / np.where(spread > 1e-6, spread, np.inf)
     x = np.clip(x, -4.0, 4.0)
     weights = np.zeros((width, UNITS))
     for unit in range(UNITS):
@@ -110,24 +110,24 @@ def state_features(cover: Coverage) -> Array:
 
 def reward_distances(
     judged: Sequence[JudgedReward],
-    paid: Mapping[str, Array],
+    pays: Mapping[str, Array],
     truths: Sequence[str],
     cover: Coverage,
     columns: Array,
     gamma: float,
     draws: int = DRAWS,
 ) -> dict[str, Figures]:
-    """{name: {"starc"|"epic": {truth: [d, low, high]}}} of rewards ``paid`` {name: (T, N)} on the
+    """{name: {"starc"|"epic": {truth: [d, low, high]}}} of rewards ``pays`` {name: (T, N)} on the
     episodes in ``columns``, with bootstrap intervals over them; None to a truth that says the same
     of all of them."""
     names = [j.name for j in judged]
-    rewards = np.stack([paid[name][:, columns] for name in names], axis=-1)
+    rewards = np.stack([pays[name][:, columns] for name in names], axis=-1)
     where = cover.valid[:, columns] & np.isfinite(rewards).all(axis=-1)
-    seen, over = state_features(cover)[:, columns], cover.terminated[:, columns]
+    features, over = state_features(cover)[:, columns], cover.terminated[:, columns]
     column, episode = np.unique(np.nonzero(where)[1], return_inverse=True)
     free = np.isin(cover.who[columns][column], FREE)
-    there = np.where(over[..., None], 0.0, seen[1:])[where]
-    steps = Transitions(seen[:-1][where], there, episode)
+    there = np.where(over[..., None], 0.0, features[1:])[where]
+    steps = Transitions(features[:-1][where], there, episode)
     flat = rewards[where]
     forms = flat.copy()
     for i, j in enumerate(judged):
@@ -161,23 +161,23 @@ def reward_distances(
     }
 
 
-def value_order(judged: JudgedReward, paid: Array, cover: Coverage) -> Figures:
+def value_order(judged: JudgedReward, rewards: Array, cover: Coverage) -> Figures:
     """Value-order correlation: mean over stretches of Spearman's between pay and time, on the way
     to each success, on the same shown backwards, and on episodes that never succeed; 0 where all
-    is paid alike. ``paid`` (T, N) along whole episodes."""
+    is paid alike. ``rewards`` (T, N) along whole episodes."""
     length = cover.length
     met = (cover.success & cover.valid).any(axis=0)
     lost = np.flatnonzero(~met & (length >= LEAST_WAY))
     won = np.flatnonzero(cover.met)
-    fails = np.where(cover.valid & ~cover.success, np.arange(1, len(paid) + 1)[:, None], 0)
+    fails = np.where(cover.valid & ~cover.success, np.arange(1, len(rewards) + 1)[:, None], 0)
     done = np.minimum(fails.max(axis=0) + 1, length)  # with the step from which on it is met
     won = won[done[won] >= LEAST_WAY]
     ways = forward(won, done[won])
     found: Figures = {}
     for name, along, steps in (
-        ("success", paid[:, won], done[won]),
+        ("success", rewards[:, won], done[won]),
         ("reversed", judged.pay(cover, reversed_steps(ways)).reward, done[won]),
-        ("failure", paid[:, lost], length[lost]),
+        ("failure", rewards[:, lost], length[lost]),
     ):
         each = [np.nan_to_num(spearman(along[:n, i], np.arange(n))) for i, n in enumerate(steps)]
         found[name] = float(np.mean(each)) if each else None
@@ -195,40 +195,42 @@ def episode_outcomes(cover: Coverage) -> Array:
     return np.where(cover.met, 2, near.astype(int))
 
 
-def end_scores(paid: Array, cover: Coverage) -> Array:
+def end_scores(rewards: Array, cover: Coverage) -> Array:
     """(N,) mean pay of an episode's last steps, of rewards (T, N)."""
-    return np.array([np.nanmean(paid[max(0, n - END) : n, i]) for i, n in enumerate(cover.length)])
+    return np.array(
+        [np.nanmean(rewards[max(0, n - END) : n, i]) for i, n in enumerate(cover.length)]
+    )
 
 
 def classification_metrics(
-    judged: JudgedReward, seen: SelectionScores, cover: Coverage, draws: int = DRAWS
+    judged: JudgedReward, scores: SelectionScores, cover: Coverage, draws: int = DRAWS
 ) -> Figures:
     """Ranking of frames and episodes by success, false positives at the threshold, calibration."""
-    paid = seen.reward
-    where = cover.valid & np.isfinite(paid)
+    rewards = scores.reward
+    where = cover.valid & np.isfinite(rewards)
     column = np.nonzero(where)[1]
-    score, truth = paid[where], cover.success[where]
+    score, truth = rewards[where], cover.success[where]
     free = np.isin(cover.who, FREE)[column]
     found: Figures = {"frames": len(score), "positives": float(truth.mean())}
     for part, ids in (("all", np.arange(len(score))), ("free", np.flatnonzero(free))):
         found[f"auc {part}"] = _auc_between(score[ids], truth[ids], column[ids], draws)
         found[f"average precision {part}"] = or_none(average_precision(score[ids], truth[ids]))
         found[f"positives {part}"] = float(truth[ids].mean()) if len(ids) else None
-    found["order"] = or_none(kendall(end_scores(paid, cover), episode_outcomes(cover)))
+    found["order"] = or_none(kendall(end_scores(rewards, cover), episode_outcomes(cover)))
     found["outcomes"] = np.bincount(episode_outcomes(cover), minlength=3).tolist()
     away = np.isfinite(cover.distance[1:][where]) & (cover.distance[1:][where] > 0)
     nearness = -cover.distance[1:][where][away]
     found["nearness"] = or_none(spearman(score[away], nearness)) if away.any() else None
-    found["threshold"] = _threshold(judged, seen, cover, where)
-    if (chance := seen.parts.get("probability")) is not None:
-        said = chance[where]
-        base = brier(np.full(len(said), truth.mean()), truth)
+    found["threshold"] = _threshold(judged, scores, cover, where)
+    if (chance := scores.parts.get("probability")) is not None:
+        probability = chance[where]
+        base = brier(np.full(len(probability), truth.mean()), truth)
         found["calibration"] = {
-            "auc": _auc_between(said, truth, column, draws),  # also where the pay is 0 or 1
-            "brier": brier(said, truth),
+            "auc": _auc_between(probability, truth, column, draws),  # also where the pay is 0 or 1
+            "brier": brier(probability, truth),
             "brier of the base rate": base,
-            "expected error": calibration_error(said, truth),
-            "reliability": reliability(said, truth),
+            "expected error": calibration_error(probability, truth),
+            "reliability": reliability(probability, truth),
         }
     return found
 
@@ -252,16 +254,16 @@ def _auc_between(score: Array, truth: Array, column: Array, draws: int) -> list[
 
 
 def _threshold(
-    judged: JudgedReward, seen: SelectionScores, cover: Coverage, where: Array
+    judged: JudgedReward, scores: SelectionScores, cover: Coverage, where: Array
 ) -> Figures:
     """What a threshold on the pay comes to: the scorer's own, or the lowest that keeps to ``BOUND``
     on half of the expert-free episodes; judged on all others, by who acted."""
     column = np.nonzero(where)[1]
-    score, truth = seen.reward[where], cover.success[where]
+    score, truth = scores.reward[where], cover.success[where]
     chosen = np.isin(cover.who, FREE) & (np.arange(len(cover.who)) % 2 == 0)
     by = chosen[column]
     if judged.threshold:
-        fires, value = seen.parts["success"][where] > 0.5, None
+        fires, value = scores.parts["success"][where] > 0.5, None
     else:
         value = threshold_within_bound(score[by], truth[by], BOUND)
         fires = score >= value

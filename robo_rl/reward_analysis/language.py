@@ -52,15 +52,15 @@ def language_figures(
     texts = [read_goal(task, key) for key in keys]
     meant = [read_goal(task, text) for text in others]
     same = [m for m in meant if m.formula is not None and m.key == goal.key]
-    asked = [goal, *same, *texts, *([other] if other else [])]
-    models = rewards_of_sentences(name, asked, task, settings, env)
+    sentences = [goal, *same, *texts, *([other] if other else [])]
+    models = rewards_of_sentences(name, sentences, task, settings, env)
     size = next((m.frame_size for m in models if hasattr(m, "frame_size")), None)
     with episode_ends(task, keys, size) as ends:
-        paid = np.stack(
+        rewards = np.stack(
             [_rewards_at_ends(m, ends.segment) for m in models]
         )  # (texts, E); nan: not made
     first = 1 + len(same)
-    own, alike, by_text = paid[0], paid[:first], paid[first : first + len(texts)]
+    own, alike, by_text = rewards[0], rewards[:first], rewards[first : first + len(texts)]
     made = np.isfinite(by_text).all(axis=1)
     truth = ends.truth[made]
     best = by_text[made].argmax(axis=0)
@@ -81,8 +81,8 @@ def language_figures(
         "opposite": None,
     }
     holds = ends.truth[keys.index(goal.key)]
-    if other is not None and np.isfinite(paid[-1]).all() and holds.any():
-        more = (own - paid[-1])[holds]
+    if other is not None and np.isfinite(rewards[-1]).all() and holds.any():
+        more = (own - rewards[-1])[holds]
         found["opposite"] = {
             "text": other.text,
             "margin": float(more.mean() / max(own.std(), 1e-9)),
@@ -156,14 +156,14 @@ def rewards_of_sentences(
             except (NotRead, ValueError):
                 made.append(None)
         return made
-    asked = RewardRequest(goals[0], env, settings)
-    encoder, plans = encoder_of(asked), []
+    request = RewardRequest(goals[0], env, settings)
+    encoder, plans = encoder_of(request), []
     for goal in goals:
         try:
-            plans.append(captions_for(encoder, goal, asked.settings))
+            plans.append(captions_for(encoder, goal, request.settings))
         except ValueError:
             plans.append(None)
-    models = iter(scores(asked, encoder, [plan for plan in plans if plan])[0])
+    models = iter(scores(request, encoder, [plan for plan in plans if plan])[0])
     return [next(models) if plan else None for plan in plans]
 
 

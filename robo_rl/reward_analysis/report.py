@@ -107,39 +107,41 @@ def judge_rewards(
                 progress("words", 0.0)
                 settings = settings or reward_type(name).settings()
                 spoken[name] = language_figures(name, goal, task, settings, env)
-    seen = collect_coverage(
+    coverage = collect_coverage(
         task, episodes, subject.runs, progress=lambda share: progress("episodes", share)
     )
-    known = np.isfinite(seen.dense).any()
+    known = np.isfinite(coverage.dense).any()
     judged = [_judged(name, made[name].model) for name in subject.rewards]
     beside = [name for name in OWN if name not in made and (name == "sparse" or known)]
     judged += [_judged(name, None) for name in beside]
-    controls = _controls(seen, subject.gamma)
-    way = whole_episodes(seen)
+    controls = _controls(coverage, subject.gamma)
+    way = whole_episodes(coverage)
     pays = {}
     for number, j in enumerate([*judged, *controls]):
-        pays[j.name] = j.pay(seen, way)
+        pays[j.name] = j.pay(coverage, way)
         progress("pay", (number + 1) / (len(judged) + len(controls)))
-    paid = {name: pay.reward for name, pay in pays.items()}
-    truths = [name for name in ("sparse", "task") if name in paid]
+    rewards_paid = {name: pay.reward for name, pay in pays.items()}
+    truths = [name for name in ("sparse", "task") if name in rewards_paid]
     everyone = [*judged, *controls]
     far = {}
     for number, (part, columns) in enumerate(
-        (("free", seen.of(FREE)), ("all", np.arange(len(seen.who))))
+        (("free", coverage.of(FREE)), ("all", np.arange(len(coverage.who))))
     ):
         progress("distance", number / 2)
-        far[part] = reward_distances(everyone, paid, truths, seen, columns, subject.gamma, draws)
+        far[part] = reward_distances(
+            everyone, rewards_paid, truths, coverage, columns, subject.gamma, draws
+        )
     rows = {
         j.name: {
             **{part: found[j.name] for part, found in far.items()},
-            "order in time": value_order(j, paid[j.name], seen),
-            **classification_metrics(j, pays[j.name], seen, draws),
+            "order in time": value_order(j, rewards_paid[j.name], coverage),
+            **classification_metrics(j, pays[j.name], coverage, draws),
         }
         for j in everyone
     }
     for name, reward in made.items():
-        said = {"sees": reward.sees, "text": reward.text, "scorer": reward.about}
-        rows[name] |= {**said, "language": spoken.get(name)}
+        description = {"sees": reward.sees, "text": reward.text, "scorer": reward.about}
+        rows[name] |= {**description, "language": spoken.get(name)}
     return RewardReport(
         {
             "task": task.name,
@@ -150,14 +152,14 @@ def judge_rewards(
             "seed": COVER_SEED,
             "draws": draws,
             "expert-free": list(FREE),
-            "coverage": _covered(seen),
+            "coverage": _covered(coverage),
             "truths": truths,
             "judged": list(made),
             "rewards": {j.name: rows[j.name] for j in judged},
             "controls": {j.name: rows[j.name] for j in controls},
         },
-        seen,
-        paid,
+        coverage,
+        rewards_paid,
     )
 
 
@@ -168,23 +170,23 @@ def _judged(name: str, model: RewardModel | None) -> JudgedReward:
     return JudgedReward(name, by_model(model), state_value(model), threshold=own)
 
 
-def _controls(seen: Coverage, gamma: float) -> list[JudgedReward]:
+def _controls(coverage: Coverage, gamma: float) -> list[JudgedReward]:
     """A reward about nothing, one about time, and the truth again in another shape."""
     found = [JudgedReward("random", by_entry(random)), JudgedReward("time", clock)]
-    if np.isfinite(seen.distance).all():
+    if np.isfinite(coverage.distance).all():
         pay = by_entry(lambda cover: shaped(cover, gamma))
         found.append(JudgedReward("truth, shaped", pay, lambda cover: 10.0 * cover.distance))
     return found
 
 
-def _covered(seen: Coverage) -> dict[str, Figures]:
-    result, names = episode_outcomes(seen), ("fail", "near", "success")
+def _covered(coverage: Coverage) -> dict[str, Figures]:
+    result, names = episode_outcomes(coverage), ("fail", "near", "success")
     return {
         str(who): {
-            "episodes": int((seen.who == who).sum()),
-            **{n: int(((seen.who == who) & (result == i)).sum()) for i, n in enumerate(names)},
+            "episodes": int((coverage.who == who).sum()),
+            **{n: int(((coverage.who == who) & (result == i)).sum()) for i, n in enumerate(names)},
         }
-        for who in dict.fromkeys(seen.who)
+        for who in dict.fromkeys(coverage.who)
     }
 
 
@@ -202,26 +204,28 @@ def write_failure_video(
     are shown, 0 where there are too few to fill a row."""
     from robo_rl.evaluation.rollout_video import COLUMNS, write_rollout_video
 
-    seen = verdict.cover
-    own = best_paid_failures(verdict, name, seen.of(tuple(policys)))
+    coverage = verdict.cover
+    own = best_paid_failures(verdict, name, coverage.of(tuple(policys)))
     some = (
-        own if len(own) >= COLUMNS else best_paid_failures(verdict, name, np.arange(len(seen.who)))
+        own
+        if len(own) >= COLUMNS
+        else best_paid_failures(verdict, name, np.arange(len(coverage.who)))
     )
     some = some[: min(SHOWN, len(some) // COLUMNS * COLUMNS)]
     if not len(some):
         return 0
-    held = np.concatenate([np.zeros_like(seen.success[:1]), seen.success])[:, some]
-    last = seen.last[:, some]
-    shown = Recording(
-        seen.states[:, some],
-        {n: s[:, some] for n, s in seen.signals.items()},
-        seen.action[:, some],
+    held = np.concatenate([np.zeros_like(coverage.success[:1]), coverage.success])[:, some]
+    last = coverage.last[:, some]
+    recording = Recording(
+        coverage.states[:, some],
+        {n: s[:, some] for n, s in coverage.signals.items()},
+        coverage.action[:, some],
         held,
-        seen.distance[:, some],
-        seen.task.control_dt,
-        EpisodePosition(np.indices(last.shape)[0], last, seen.terminated[:, some]),
+        coverage.distance[:, some],
+        coverage.task.control_dt,
+        EpisodePosition(np.indices(last.shape)[0], last, coverage.terminated[:, some]),
     )
-    write_rollout_video(path, seen.task, shown, np.nan_to_num(verdict.paid[name][:, some]))
+    write_rollout_video(path, coverage.task, recording, np.nan_to_num(verdict.paid[name][:, some]))
     return len(some)
 
 

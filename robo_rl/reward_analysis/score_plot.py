@@ -31,8 +31,10 @@ def plot_row(figures: Mapping[str, Any], frames: Array, at: Array) -> PlotRow | 
     score = figures["score"]
     if not score:
         return None
-    shown = frames[len(at) - len(score) :]
-    return PlotRow(figures, shown[np.argmin(score)].copy(), shown[np.argmax(score)].copy())
+    scored_frames = frames[len(at) - len(score) :]
+    return PlotRow(
+        figures, scored_frames[np.argmin(score)].copy(), scored_frames[np.argmax(score)].copy()
+    )
 
 
 def write_plot(path: Path, rows: Sequence[PlotRow]) -> None:

@@ -138,8 +138,8 @@ def by_entry(values: Callable[[Coverage], Array]) -> Pay:
     episodes; a start, which is nobody's successor, is paid as the step after it."""
 
     def pay(cover: Coverage, way: StepSelection) -> SelectionScores:
-        paid = values(cover)[np.maximum(way.entry[1:] - 1, 0), way.column].astype(float)
-        return SelectionScores(np.where(way.valid, paid, np.nan), {})
+        rewards = values(cover)[np.maximum(way.entry[1:] - 1, 0), way.column].astype(float)
+        return SelectionScores(np.where(way.valid, rewards, np.nan), {})
 
     return pay
 

@@ -130,8 +130,8 @@ def _usual(atom: Atom) -> Atom:
     """What is to be avoided as captions say it, by the usual number: 2 cm off is touched, though
     the judge minds 4 mm alone."""
     avoid = {number.name: number.avoid for number in PREDICATES[atom.predicate].numbers}
-    said = tuple((name, value) for name, value in atom.numbers if value != avoid[name])
-    return replace(atom, numbers=said)
+    explicit = tuple((name, value) for name, value in atom.numbers if value != avoid[name])
+    return replace(atom, numbers=explicit)
 
 
 def _caption(atom: Atom, card: TaskCard, **more: Any) -> Caption:
@@ -149,14 +149,14 @@ def _caption(atom: Atom, card: TaskCard, **more: Any) -> Caption:
 def captions_for(encoder: TorchEncoder, goal: ReadGoal, config: ClipConfig) -> list[list[Caption]]:
     """The captions by which an encoder is asked for a goal: of a plan as far as the encoder was
     taught their words, else the sentence itself; ValueError where it was taught neither."""
-    said = not (config.target or config.baseline or config.negatives)
-    taught = encoder.taught
+    from_goal = not (config.target or config.baseline or config.negatives)
+    trained = encoder.taught
     with contextlib.suppress(ValueError):  # it was not read: then its words are all there is
-        steps = captions_of(goal, raw=not taught) if said else []
-        if steps and all(c.text in taught for s in steps for c in s):
-            return [[_as_known(c, taught) for c in step] for step in steps]
+        steps = captions_of(goal, raw=not trained) if from_goal else []
+        if steps and all(c.text in trained for s in steps for c in s):
+            return [[_as_known(c, trained) for c in step] for step in steps]
     try:
-        return sentence_captions(goal.text, config, taught)
+        return sentence_captions(goal.text, config, trained)
     except ValueError as error:
         if goal.refusal:
             raise NotRead(goal, f"{error}. ") from None
@@ -181,19 +181,19 @@ def shipped_clip_knows(task: Task[Any], captions: Sequence[str]) -> bool:
     return here in scenes and set(captions) <= set(json.loads(meta["captions"]))
 
 
-def _as_known(caption: Caption, taught: TrainedCaptions) -> Caption:
+def _as_known(caption: Caption, trained: TrainedCaptions) -> Caption:
     """The caption, held against nothing that an encoder was not taught."""
-    if all(text in taught for text in caption.baseline):
+    if all(text in trained for text in caption.baseline):
         return caption
     return replace(caption, baseline=(), negatives=())
 
 
 def sentence_captions(
-    sentence: str, config: ClipConfig, taught: TrainedCaptions | None = None
+    sentence: str, config: ClipConfig, trained: TrainedCaptions | None = None
 ) -> list[list[Caption]]:
     """One step with one caption, the sentence or what the config says in its place.
 
-    ValueError where the formula lacks what it holds it against, or where the CLIP was ``taught``
+    ValueError where the formula lacks what it holds it against, or where the CLIP was ``trained``
     other captions.
     """
     text, *further = config.target or (sentence,)
@@ -207,42 +207,42 @@ def sentence_captions(
             f"--clip.{option} TEXT"
         )
     for text in (caption.text, *further, *against):
-        if taught is not None and text not in taught:
-            near = difflib.get_close_matches(text, taught, 5, 0.0)
+        if trained is not None and text not in trained:
+            near = difflib.get_close_matches(text, trained, 5, 0.0)
             raise ValueError(
                 f"this CLIP was not trained on {text!r}; the most similar of its "
-                f"{len(taught)} captions: {'; '.join(near)}. Train one with `robo-rl reward train "
+                f"{len(trained)} captions: {'; '.join(near)}. Train one with `robo-rl reward train "
                 f"... --goals {text!r}`, or with a --captions FILE of your own, where a frame "
                 "shows it"
             )
     return [[caption]]
 
 
-def build(asked: RewardRequest) -> BuiltReward:
+def build(request: RewardRequest) -> BuiltReward:
     """A ClipScore on frames, or on the scene's distilled encoder; of several goals at once, one of
     each."""
-    encoder = encoder_of(asked)
-    task = getattr(asked.env, "task", None)
+    encoder = encoder_of(request)
+    task = getattr(request.env, "task", None)
     if isinstance(task, MultiGoalTask):
-        return _each_goal(asked, encoder, task)
-    steps = captions_for(encoder, asked.goal, asked.settings)
-    [model], made = scores(asked, encoder, [steps])
-    for kept, how in ((steps[-1][0].part, IN_TURN), (steps[0][0].shunned, NEVER)):
-        if kept:
+        return _each_goal(request, encoder, task)
+    steps = captions_for(encoder, request.goal, request.settings)
+    [model], made = scores(request, encoder, [steps])
+    for used, how in ((steps[-1][0].part, IN_TURN), (steps[0][0].shunned, NEVER)):
+        if used:
             made = replace(made, sees=f"{made.sees}; {how}")
     return replace(made, model=model, text=describe_captions(steps))
 
 
-def _each_goal(asked: RewardRequest, encoder: TorchEncoder, task: MultiGoalTask) -> BuiltReward:
+def _each_goal(request: RewardRequest, encoder: TorchEncoder, task: MultiGoalTask) -> BuiltReward:
     from reward_models.vision.goal_conditioned import GoalConditionedReward
 
-    if asked.settings.target:
-        raise ValueError(f"{asked.option}target needs one goal, got --goal {ANY}")
+    if request.settings.target:
+        raise ValueError(f"{request.option}target needs one goal, got --goal {ANY}")
     goals = [read_goal(task.inner, goal.sentence) for goal in task.each]
-    plans = [captions_for(encoder, goal, asked.settings) for goal in goals]
+    plans = [captions_for(encoder, goal, request.settings) for goal in goals]
     if any(plan[-1][0].part for plan in plans):
         raise ValueError(f"--goal {ANY} does not support sequences of goals: give one goal")
-    models, made = scores(asked, encoder, plans)
+    models, made = scores(request, encoder, plans)
     return replace(
         made,
         model=GoalConditionedReward(models, ASKED),
@@ -257,46 +257,46 @@ def describe_captions(steps: Sequence[Sequence[Caption]]) -> str:
     return never + " -> ".join(" and ".join(c.text for c in step) for step in wanted)
 
 
-def encoder_of(asked: RewardRequest) -> TorchEncoder:
+def encoder_of(request: RewardRequest) -> TorchEncoder:
     """The encoder that was asked for; ValueError where it knows another scene alone."""
     from reward_models.vision.encoders import make_encoder
 
-    encoder = make_encoder(asked.settings.encoder, asked.device, asked.settings.dtype)
-    cameras = getattr(asked.settings, "camera", "")
+    encoder = make_encoder(request.settings.encoder, request.device, request.settings.dtype)
+    cameras = getattr(request.settings, "camera", "")
     one = cameras if isinstance(cameras, str) else next(iter(cameras), "")
-    _select_camera(encoder, asked, one)
+    _select_camera(encoder, request, one)
     return encoder
 
 
-def _select_camera(encoder: TorchEncoder, asked: RewardRequest, camera: str) -> None:
-    task = asked.env if isinstance(asked.env, GymnasiumEnv) else asked.env.task
-    select_training_scene(encoder, task, f"{asked.option}encoder", camera)
+def _select_camera(encoder: TorchEncoder, request: RewardRequest, camera: str) -> None:
+    task = request.env if isinstance(request.env, GymnasiumEnv) else request.env.task
+    select_training_scene(encoder, task, f"{request.option}encoder", camera)
 
 
 def scores(
-    asked: RewardRequest, encoder: TorchEncoder, plans: Sequence[Sequence[Sequence[Caption]]]
+    request: RewardRequest, encoder: TorchEncoder, plans: Sequence[Sequence[Sequence[Caption]]]
 ) -> tuple[list[ClipScore] | list[MultiViewReward], BuiltReward]:
     """(a calibrated score of each plan's captions, what making them cost): all look through one
     embedder for each camera, and what it was last shown it sees but once."""
     from reward_models.vision.clip_score import CachedEmbedder, ClipScore
     from reward_models.vision.multi_view import MultiViewReward
 
-    config = asked.settings
+    config = request.settings
     options: dict[str, Any] = {
         "formula": config.formula,
         "alpha": config.alpha,
         "scale": encoder.scale,
         "bias": encoder.bias,
-        "term": _term(asked),
+        "term": _term(request),
     }
     views, costs = [], []
-    for one in _each_camera(asked, encoder):
-        embedder, seen, made = _embedder(asked, one)
+    for one in _each_camera(request, encoder):
+        embedder, frames_seen, made = _embedder(request, one)
         shared = CachedEmbedder(embedder) if len(plans) > 1 else embedder  # what it saw, it keeps
         views.append([ClipScore(shared, plan, **options) for plan in plans])
         costs.append(made)
         for model in views[-1]:
-            model.calibrate(seen)
+            model.calibrate(frames_seen)
     models, made = views[0], costs[0]
     if len(views) > 1:
         cameras = [one.camera for one in costs]
@@ -309,58 +309,58 @@ def scores(
     return models, made
 
 
-def _each_camera(asked: RewardRequest, encoder: TorchEncoder) -> list[TorchEncoder]:
+def _each_camera(request: RewardRequest, encoder: TorchEncoder) -> list[TorchEncoder]:
     """The encoder as it looks through each camera that was asked for."""
-    others = [copy(encoder) for _ in asked.settings.camera[1:]]
-    for one, camera in zip(others, asked.settings.camera[1:], strict=True):
-        _select_camera(one, asked, camera)
+    others = [copy(encoder) for _ in request.settings.camera[1:]]
+    for one, camera in zip(others, request.settings.camera[1:], strict=True):
+        _select_camera(one, request, camera)
     return [encoder, *others]
 
 
 def _embedder(
-    asked: RewardRequest, encoder: TorchEncoder
+    request: RewardRequest, encoder: TorchEncoder
 ) -> tuple[FrameEmbedder | SurrogateEmbedder, Segment, BuiltReward]:
     """(what looks through one camera, states to measure the scale of a score on, what both
     cost)."""
     from reward_models.vision.clip_score import FrameEmbedder, SurrogateEmbedder
 
-    config, env = asked.settings, asked.env
+    config, env = request.settings, request.env
     about = {"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name}
     if not config.distill:
-        shown = sample_frames(asked, encoder, config.scene)
-        made = BuiltReward(None, "", FRAMES, None, len(shown), about=about, camera=encoder.camera)
-        return FrameEmbedder(encoder), frames_segment(shown), made
+        frames = sample_frames(request, encoder, config.scene)
+        made = BuiltReward(None, "", FRAMES, None, len(frames), about=about, camera=encoder.camera)
+        return FrameEmbedder(encoder), frames_segment(frames), made
     if isinstance(env, GymnasiumEnv):
         raise ValueError(
             f"--clip.distill needs task signals, and {env.name} has none: leave it out"
         )
     scene = load_or_distill(
-        env.task, encoder, config.scene, asked.progress, num_threads=env.num_threads
+        env.task, encoder, config.scene, request.progress, num_threads=env.num_threads
     )
     aside = scene.aside if config.arm_aside else {}
     made = BuiltReward(None, "", IMITATED, scene, int(scene.report["frames"]), about=about)
     return SurrogateEmbedder(scene.surrogate, encoder, aside), scene.segment(), made
 
 
-def _term(asked: RewardRequest) -> Program | None:
+def _term(request: RewardRequest) -> Program | None:
     """What a score is multiplied by; ValueError where it cannot be read."""
-    if not (text := asked.settings.term):
+    if not (text := request.settings.term):
         return None
     try:
-        program = expressions([text], asked.goal.card, step=True)
+        program = expressions([text], request.goal.card, step=True)
     except ValueError as error:
-        raise ValueError(f"{asked.option}term {text!r}: {error}") from None
+        raise ValueError(f"{request.option}term {text!r}: {error}") from None
     if program.lowered.remembers:
-        raise ValueError(f"{asked.option}term {text!r} must use the current step only")
+        raise ValueError(f"{request.option}term {text!r} must use the current step only")
     return program
 
 
-def sample_frames(asked: RewardRequest, encoder: TorchEncoder, scene: SceneConfig) -> np.ndarray:
+def sample_frames(request: RewardRequest, encoder: TorchEncoder, scene: SceneConfig) -> np.ndarray:
     """Frames (M, H, W, 3) that the scale of a score is measured on: of scattered and random states,
     in somebody else's env of random moves."""
-    env = asked.env
+    env = request.env
     if isinstance(env, GymnasiumEnv):
-        asked.progress("scale", 0.0)
+        request.progress("scale", 0.0)
         env.frame_size, env.frame_crop = (
             encoder.size,
             encoder.crops,
@@ -369,7 +369,7 @@ def sample_frames(asked: RewardRequest, encoder: TorchEncoder, scene: SceneConfi
     with scene_env(env.task, scene, env.num_threads) as drawn:
         drawn.render_states(drawn.state()[:1], encoder.camera)  # who cannot draw hears at once
         states, _ = collect_states(drawn, min(SCALED_ON, scene.frames), scene.seed, scene.rollouts)
-        asked.progress("scale", 0.0)
+        request.progress("scale", 0.0)
         return drawn.render_states(states, encoder.camera, size=encoder.size)
 
 
@@ -414,15 +414,15 @@ def select_training_scene(
         known = tuple(home.camera for home in _matching_scenes(encoder, task))
         if not known:
             made_of = task.unwrapped.card()["params"]
-            asked = f" --robot {robot}" if robot else ""
-            asked += f" --things {made_of['things']!r}" if made_of.get("things") else ""
-            asked += " --scene FILE.xml" if made_of.get("scene") else ""
+            scene_options = f" --robot {robot}" if robot else ""
+            scene_options += f" --things {made_of['things']!r}" if made_of.get("things") else ""
+            scene_options += " --scene FILE.xml" if made_of.get("scene") else ""
             raise ValueError(
                 f"this CLIP was trained on {describe_scenes(homes)} and knows no other scene; "
                 f"here is "
                 f"{TrainingScene(task.name, robot, '', objects_hash(task)).place}"
                 f"{f' with the {robot}' if robot else ''}. Train one for it: robo-rl "
-                f"reward train --task {task.name}{asked} --out FILE.safetensors, then give "
+                f"reward train --task {task.name}{scene_options} --out FILE.safetensors, then give "
                 f"{option} embedded:FILE.safetensors{instead}"
             )
     if camera and camera not in known:

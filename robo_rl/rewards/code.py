@@ -19,30 +19,30 @@ from sims.core.task import Task
 SIGNALS = "the task's signals"
 
 
-def task_reward(asked: RewardRequest) -> BuiltReward:
+def task_reward(request: RewardRequest) -> BuiltReward:
     """The task's dense reward; ValueError where no goal of the task was asked for."""
-    if not asked.goal.key:
-        raise ValueError(f"--reward task needs a goal of the task: {asked.goal.truth}")
-    return BuiltReward(None, f"hand-written dense reward of {asked.goal.key}", "everything")
+    if not request.goal.key:
+        raise ValueError(f"--reward task needs a goal of the task: {request.goal.truth}")
+    return BuiltReward(None, f"hand-written dense reward of {request.goal.key}", "everything")
 
 
-def sparse(asked: RewardRequest) -> BuiltReward:
+def sparse(request: RewardRequest) -> BuiltReward:
     """The verdict of whoever judges the goal; ValueError where nobody does."""
-    if not asked.goal.key:
-        raise ValueError(f"--reward sparse needs a goal with a success judge: {asked.goal.truth}")
+    if not request.goal.key:
+        raise ValueError(f"--reward sparse needs a goal with a success judge: {request.goal.truth}")
     return BuiltReward(None, "1 where the goal holds, else 0", "success alone")
 
 
-def constant(asked: RewardRequest) -> BuiltReward:
+def constant(request: RewardRequest) -> BuiltReward:
     """0 everywhere."""
     return BuiltReward(Constant(), "constant 0", "nothing")
 
 
-def template_reward(asked: RewardRequest) -> BuiltReward:
+def template_reward(request: RewardRequest) -> BuiltReward:
     """A program written by templates from what a sentence was read as, or from a formula whose
     account the task keeps; ValueError if it was not understood."""
-    goal, text = asked.goal, template_program(asked.env.task, asked.goal)
-    return _program(load(f"# {goal.text}\n{text}", goal.card), asked)
+    goal, text = request.goal, template_program(request.env.task, request.goal)
+    return _program(load(f"# {goal.text}\n{text}", goal.card), request)
 
 
 def template_program(task: Task[Any], goal: ReadGoal) -> str:
@@ -59,13 +59,13 @@ def template_program(task: Task[Any], goal: ReadGoal) -> str:
     return write_program(goal.formula, goal.card)
 
 
-def from_file(asked: RewardRequest) -> BuiltReward:
+def from_file(request: RewardRequest) -> BuiltReward:
     """The program in a file, checked."""
-    return _program(checked_program(Path(asked.argument), asked.goal.card), asked)
+    return _program(checked_program(Path(request.argument), request.goal.card), request)
 
 
-def _program(program: Program, asked: RewardRequest) -> BuiltReward:
-    model = ProgramReward(program, episode_steps=asked.env.max_steps)
+def _program(program: Program, request: RewardRequest) -> BuiltReward:
+    model = ProgramReward(program, episode_steps=request.env.max_steps)
     return BuiltReward(model, program.text, SIGNALS, program=program)
 
 

@@ -32,33 +32,33 @@ class GoalImageConfig(RewardConfig):
     formula: Literal["cosine", "distance"] = "cosine"  # LIV or VIP
 
 
-def build(asked: RewardRequest) -> BuiltReward:
+def build(request: RewardRequest) -> BuiltReward:
     """A GoalImage, scaled by frames of the scene's scattered and random states."""
     from reward_models.scorers.goal_image import GoalImage
     from reward_models.vision.encoders import make_encoder
 
-    config, env, path = asked.settings, asked.env, Path(asked.argument)
+    config, env, path = request.settings, request.env, Path(request.argument)
     pictures, about = read_pictures(path)
-    encoder = make_encoder(config.encoder, asked.device, config.dtype)
+    encoder = make_encoder(config.encoder, request.device, config.dtype)
     task = env if isinstance(env, GymnasiumEnv) else env.task
-    select_training_scene(encoder, task, f"{asked.option}encoder")
+    select_training_scene(encoder, task, f"{request.option}encoder")
     goals = np.concatenate([encoder.encode(picture[None]) for picture in pictures])
     model = GoalImage(encoder, goals, config.formula)
-    frames = sample_frames(asked, encoder, SceneConfig())
+    frames = sample_frames(request, encoder, SceneConfig())
     model.calibrate(frames_segment(frames))
     count = f"{len(pictures)} goal picture{'s' if len(pictures) > 1 else ''}"
-    shown = about.get("states", "whoever took them has not said of what")
+    states = about.get("states", "whoever took them has not said of what")
     return BuiltReward(
         model,
         f"likeness to {count} in {path.name}",
-        f"frames, beside {count} ({shown})",
+        f"frames, beside {count} ({states})",
         frames=len(frames),
         about={
             "encoder": encoder.name,
             "camera": encoder.camera,
             "dtype": encoder.dtype_name,
             "pictures": str(len(pictures)),
-            "pictures_of": shown,
+            "pictures_of": states,
         },
         camera=encoder.camera,
     )

@@ -33,10 +33,10 @@ def take_pictures(
     import cv2
 
     if of == "chance":
-        said = "scattered and random states in which the simulator says that it is met"
+        source = "scattered and random states in which the simulator says that it is met"
         states = random_goal_states(task, count, seed)
     elif of == "expert":
-        said = "ends of episodes of the task's own expert"
+        source = "ends of episodes of the task's own expert"
         rng = np.random.default_rng(seed)
         if not task.solved:
             raise ValueError(
@@ -44,7 +44,7 @@ def take_pictures(
             )
         states = states_at_success(task, lambda env, obs: task.expert(env.views, rng), count, seed)
     else:
-        said = f"ends of episodes of the policy in {of}"
+        source = f"ends of episodes of the policy in {of}"
         act = load_policy(Path(of)).act
         states = states_at_success(task, lambda env, obs: act(obs), count, seed)
     env = BatchEnv(task, 1)
@@ -59,7 +59,7 @@ def take_pictures(
         if not cv2.imwrite(str(file), frame[..., ::-1]):
             raise ValueError(f"cannot write {file}")
     card = {
-        "states": said,
+        "states": source,
         "task": task.name,
         "robot": getattr(task, "robot", ""),
         "goal": goal.text,
@@ -67,4 +67,4 @@ def take_pictures(
         "seed": seed,
     }
     write_json(card_of(out), card)
-    return said
+    return source

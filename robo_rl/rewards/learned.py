@@ -53,65 +53,65 @@ class PreferencesConfig(LearnedConfig):
     head: HeadConfig = field(default_factory=lambda: QUICK)  # of the refitted networks
 
 
-def success(asked: RewardRequest) -> BuiltReward:
+def success(request: RewardRequest) -> BuiltReward:
     """A SuccessClassifier from its file."""
     from reward_models.scorers.success import SuccessClassifier
 
-    [head], card, encoder, _ = load_scorer_file(asked, "success")
+    [head], card, encoder, _ = load_scorer_file(request, "success")
     figures = card["figures"]
     model = SuccessClassifier(
-        encoder, head, figures["threshold"], figures["consecutive"], asked.settings.form
+        encoder, head, figures["threshold"], figures["consecutive"], request.settings.form
     )
-    return built_reward(asked, model, card, "a success classifier")
+    return built_reward(request, model, card, "a success classifier")
 
 
-def progress(asked: RewardRequest) -> BuiltReward:
+def progress(request: RewardRequest) -> BuiltReward:
     """A Progress from its file."""
     from reward_models.scorers.progress import Progress
 
-    [head], card, encoder, _ = load_scorer_file(asked, "progress")
-    return built_reward(asked, Progress(encoder, head), card, "a model of progress")
+    [head], card, encoder, _ = load_scorer_file(request, "progress")
+    return built_reward(request, Progress(encoder, head), card, "a model of progress")
 
 
-def critic(asked: RewardRequest) -> BuiltReward:
+def critic(request: RewardRequest) -> BuiltReward:
     """A Critic from its file."""
     from reward_models.scorers.critic import Critic
 
-    [head], card, encoder, _ = load_scorer_file(asked, "critic")
+    [head], card, encoder, _ = load_scorer_file(request, "critic")
     scale = (card["figures"][name] for name in ("low", "high"))
-    return built_reward(asked, Critic(encoder, head, *scale), card, "a critic of films")
+    return built_reward(request, Critic(encoder, head, *scale), card, "a critic of films")
 
 
-def value(asked: RewardRequest) -> BuiltReward:
+def value(request: RewardRequest) -> BuiltReward:
     """A Value from its file, of the sentence that is asked for."""
     from reward_models.scorers.value import Likeness, Value
 
-    both, card, encoder, _ = load_scorer_file(asked, "value")
-    likeness = Likeness(*both, text_row(encoder, asked.goal)[None], encoder.scale)
+    both, card, encoder, _ = load_scorer_file(request, "value")
+    likeness = Likeness(*both, text_row(encoder, request.goal)[None], encoder.scale)
     scale = (card["figures"][name] for name in ("low", "high"))
     return built_reward(
-        asked, Value(encoder, likeness, *scale), card, "a value of frames for the sentence"
+        request, Value(encoder, likeness, *scale), card, "a value of frames for the sentence"
     )
 
 
-def preferences(asked: RewardRequest) -> BuiltReward:
+def preferences(request: RewardRequest) -> BuiltReward:
     """Preferences from their file, and who goes on asking, if somebody does."""
     from reward_models.scorers.preferences import PreferencePairs, Preferences
 
-    config = asked.settings
-    heads, card, encoder, kept = load_scorer_file(asked, "preferences", PAIRS, ("turn",))
+    config = request.settings
+    heads, card, encoder, arrays = load_scorer_file(request, "preferences", PAIRS, ("turn",))
     model = Preferences(encoder, heads)
-    reward = built_reward(asked, model, card, "a reward of preferences")
+    reward = built_reward(request, model, card, "a reward of preferences")
     if config.answers:
         model.keeps = True  # all that was seen is judged again after each refit
         rng = np.random.default_rng([config.head.seed, 2])
         oracle = ScriptedLabeller(config.noise, 0.0, rng)
         pairs = PreferencePairs(
-            *(kept[name].astype(np.float32) for name in PAIRS), kept.get("turn")
+            *(arrays[name].astype(np.float32) for name in PAIRS), arrays.get("turn")
         )
         reward.asks = OnlineQueries(
             model,
-            asked.env,
+            request.env,
             pairs,
             oracle,
             config.head,
@@ -124,7 +124,7 @@ def preferences(asked: RewardRequest) -> BuiltReward:
 
 
 def load_scorer_file(
-    asked: RewardRequest, kind: str, arrays: tuple[str, ...] = (), beside: tuple[str, ...] = ()
+    request: RewardRequest, kind: str, arrays: tuple[str, ...] = (), beside: tuple[str, ...] = ()
 ) -> tuple[list[Head], dict[str, Any], TorchEncoder, dict[str, np.ndarray]]:
     """(heads, card, encoder, ``arrays`` and what there is of those ``beside``) of the scorer that
     was asked for; ValueError where it reads another encoder's embeddings, or learned another scene
@@ -132,18 +132,18 @@ def load_scorer_file(
     from reward_models.scorers.heads import load_scorer
     from reward_models.vision.encoders import make_encoder
 
-    path, env = Path(asked.argument), asked.env
-    heads, card, kept = load_scorer(path, kind, arrays, beside)
+    path, env = Path(request.argument), request.env
+    heads, card, arrays_read = load_scorer(path, kind, arrays, beside)
     if isinstance(env, GymnasiumEnv):
         raise ValueError(
             f"{path} was trained for {_scene_text(card['scene'])}; {env.name} has no "
             "success judge: use --reward goal-image:FILE or clip"
         )
-    robot, key = getattr(env.task, "robot", ""), asked.goal.key
+    robot, key = getattr(env.task, "robot", ""), request.goal.key
     here, scene = {"task": env.task.name, "robot": robot, "truth": key}, card["scene"]
     here["things"] = objects_hash(env.task)
     other = any(scene.get(name, "") != value for name, value in here.items())
-    if other and not asked.settings.elsewhere:
+    if other and not request.settings.elsewhere:
         arm = f" --robot {robot}" if robot else ""
         named = key if key in env.task.goals() else "KEY"
         raise ValueError(
@@ -153,28 +153,28 @@ def load_scorer_file(
             f"--out FILE.safetensors; or use it anyway: --{kind}.elsewhere (of reward "
             "report: --elsewhere)"
         )
-    encoder = make_encoder(asked.settings.encoder, asked.device, asked.settings.dtype)
+    encoder = make_encoder(request.settings.encoder, request.device, request.settings.dtype)
     if encoder.name != card["encoder"]:
         raise ValueError(
             f"{path} reads embeddings of {card['encoder']}, --{kind}.encoder "
-            f"{asked.settings.encoder} is {encoder.name}: give the one it was trained with, or "
+            f"{request.settings.encoder} is {encoder.name}: give the one it was trained with, or "
             f"train it again: {card['command']}"
         )
     if other:
-        select_training_scene(encoder, env.task, f"{asked.option}encoder")
+        select_training_scene(encoder, env.task, f"{request.option}encoder")
         card = card | {"learned_from": f"{card['learned_from']}; all for {_scene_text(scene)}"}
     encoder.camera = scene["camera"]
-    return heads, card, encoder, kept
+    return heads, card, encoder, arrays_read
 
 
 def built_reward(
-    asked: RewardRequest, model: EmbeddingReward, card: dict[str, Any], what: str
+    request: RewardRequest, model: EmbeddingReward, card: dict[str, Any], what: str
 ) -> BuiltReward:
     """The reward, and what is said of it."""
     encoder = model.encoder
     return BuiltReward(
         model,
-        f"{what} in {Path(asked.argument).name}",
+        f"{what} in {Path(request.argument).name}",
         f"frames, by {what} that learned from {card['learned_from']}",
         about={
             "encoder": encoder.name,

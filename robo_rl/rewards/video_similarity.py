@@ -132,33 +132,33 @@ def sample(encoder: Encoder) -> VideoSimilarityReward:
     return VideoSimilarityReward(encoder, encoder.encode_texts(("a", "b", "c")), 5, 3, "ordered")
 
 
-def build(asked: RewardRequest) -> BuiltReward:
+def build(request: RewardRequest) -> BuiltReward:
     """A Film, scaled by the scene's scattered and random states."""
     from reward_models.vision.encoders import make_encoder
 
-    config, env = asked.settings, asked.env
-    encoder = make_encoder(config.encoder, asked.device, config.dtype)
+    config, env = request.settings, request.env
+    encoder = make_encoder(config.encoder, request.device, config.dtype)
     select_training_scene(
-        encoder, env if isinstance(env, GymnasiumEnv) else env.task, f"{asked.option}encoder"
+        encoder, env if isinstance(env, GymnasiumEnv) else env.task, f"{request.option}encoder"
     )
     about = {"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name}
-    if asked.argument:
-        path = Path(asked.argument)
-        seen = demonstration(path, config.camera, encoder.camera)
-        at = evenly_spaced_frames(np.array(len(seen.frames)), config.frames)
-        shown = encoder.encode(np.ascontiguousarray(seen.frames[at]))
-        text, what = f"likeness to the film {seen.name}", f"the film {path.name} ({actor(path)})"
-        about |= {"film": seen.name, "film_by": actor(path)}
+    if request.argument:
+        path = Path(request.argument)
+        demo = demonstration(path, config.camera, encoder.camera)
+        at = evenly_spaced_frames(np.array(len(demo.frames)), config.frames)
+        embeddings = encoder.encode(np.ascontiguousarray(demo.frames[at]))
+        text, what = f"likeness to the film {demo.name}", f"the film {path.name} ({actor(path)})"
+        about |= {"film": demo.name, "film_by": actor(path)}
     else:
         if config.formula != "mean":
             raise ValueError(
                 "a sentence has no temporal order: give --film.formula mean, or a video"
             )
-        step = captions_for(encoder, asked.goal, ClipConfig())[-1]
-        shown = encoder.encode_texts(tuple(caption.text for caption in step))
+        step = captions_for(encoder, request.goal, ClipConfig())[-1]
+        embeddings = encoder.encode_texts(tuple(caption.text for caption in step))
         text = what = " and ".join(caption.text for caption in step)
-    model = VideoSimilarityReward(encoder, shown, env.max_steps, config.frames, config.formula)
-    frames = sample_frames(asked, encoder, SceneConfig())
+    model = VideoSimilarityReward(encoder, embeddings, env.max_steps, config.frames, config.formula)
+    frames = sample_frames(request, encoder, SceneConfig())
     model.calibrate(encoder.encode(frames))
     sees = f"{config.frames} frames of each episode at its end, beside {what}"
     return BuiltReward(model, text, sees, frames=len(frames), about=about, camera=encoder.camera)
@@ -177,14 +177,14 @@ def demonstration(path: Path, camera: str, own: str) -> SourceEpisode:
     watch = SourceOptions(
         goal="as shown", camera=camera or drawn, episodes=1, tell=lambda said: None
     )
-    for seen in read_episodes([path], watch):
-        return seen
+    for episode in read_episodes([path], watch):
+        return episode
     raise ValueError(f"{path} has no frames; {MAKE}")
 
 
 def actor(path: Path) -> str:
     """Who acted in what lies at ``path``, as far as that says it."""
-    told = path / "data" / "metadata.json"
-    if told.is_file():
-        return f"by the {json.loads(told.read_text())['algorithm_name']}"
+    metadata = path / "data" / "metadata.json"
+    if metadata.is_file():
+        return f"by the {json.loads(metadata.read_text())['algorithm_name']}"
     return "who acted in it is not said"

@@ -118,8 +118,8 @@ def versions() -> dict[str, str]:
 
 def warn_of_run(path: Path) -> None:
     """An OtherEngine warning where the run in ``path`` was begun with another MuJoCo."""
-    if (kept := path / VERSIONS).exists():
-        warn_of_engine(read_json(kept), f"the run {path}")
+    if (versions_file := path / VERSIONS).exists():
+        warn_of_engine(read_json(versions_file), f"the run {path}")
 
 
 def _sync_folder(folder: Path) -> None:
@@ -307,8 +307,8 @@ class RunDir:
                     with contextlib.suppress(OSError):  # somebody else's run is there by now
                         path.parent.rmdir()
             elif goes_on and isinstance(error, KeyboardInterrupt):
-                said = str(error) or "stopped by Ctrl-C"
-                raise KeyboardInterrupt(f"{said}; resume with: {run.going_on}") from None
+                reason = str(error) or "stopped by Ctrl-C"
+                raise KeyboardInterrupt(f"{reason}; resume with: {run.going_on}") from None
             raise
 
     def _resumed_with(self, now: Mapping[str, str]) -> None:
@@ -422,8 +422,8 @@ class RunDir:
         and its last look counted; {} where there is none."""
         if not (paths := self.checkpoint_paths()):
             return {}
-        told = json.loads((paths[-1] / META).read_bytes())["meta"].get("extra", {})
-        return {name: float(told[name]) for name in ("wall_s", "processor_s") if name in told}
+        extra = json.loads((paths[-1] / META).read_bytes())["meta"].get("extra", {})
+        return {name: float(extra[name]) for name in ("wall_s", "processor_s") if name in extra}
 
     def drop_metrics_after(self, step: int) -> None:
         """Removes rows past ``step`` env_steps: a resumed run makes them again."""
@@ -535,14 +535,14 @@ def read_safetensors(path: Path) -> dict[str, Array]:
 def write_npz(path: Path, arrays: Mapping[str, Array]) -> str:
     """Writes ``arrays`` to a file without a copy of them in memory; its sha256."""
     with path.open("wb") as file:
-        told = _HashingWriter(file)
-        with zipfile.ZipFile(told, "w") as whole:
+        hashed = _HashingWriter(file)
+        with zipfile.ZipFile(hashed, "w") as whole:
             for name, array in arrays.items():
                 with whole.open(f"{name}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
         file.flush()
         os.fsync(file.fileno())
-    return told.sha256.hexdigest()
+    return hashed.sha256.hexdigest()
 
 
 class _HashingWriter:

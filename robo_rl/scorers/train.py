@@ -85,13 +85,13 @@ class ScorerConfig:
         if self.store is None:
             return of.watched.seen
         store = LabelStore(self.store)
-        said: dict[tuple[str, ...], list[Label]] = {}
+        by_frames: dict[tuple[str, ...], list[Label]] = {}
         for answer in labels_of(store, of, RATINGS):
             if not answer.by.startswith(SCRIPTED):  # whose most is the best of what there was
-                said.setdefault(answer.first, []).append(answer)
-        ends = embedded_videos(store, of, [film[-1:] for film in said])[:, 0]
-        met = [np.median([RATINGS[a.said] for a in same]) == MOST for same in said.values()]
-        by = [" and ".join(dict.fromkeys(a.by for a in same)) for same in said.values()]
+                by_frames.setdefault(answer.first, []).append(answer)
+        ends = embedded_videos(store, of, [film[-1:] for film in by_frames])[:, 0]
+        met = [np.median([RATINGS[a.said] for a in same]) == MOST for same in by_frames.values()]
+        by = [" and ".join(dict.fromkeys(a.by for a in same)) for same in by_frames.values()]
         return of.watched.seen.beside(ends, np.array(met, bool), by)
 
     def __post_init__(self) -> None:
@@ -169,8 +169,8 @@ class ValueScorer(ScorerConfig):
 
     def loss(self, of: TrainingInputs, **more: Any) -> ScorerLoss:
         others = [read_goal(of.task, key) for key in of.task.goals()]
-        asked = [of.goal, *(goal for goal in others if goal.text != of.goal.text)]
-        texts = np.stack([text_row(of.encoder, goal) for goal in asked])
+        goals = [of.goal, *(goal for goal in others if goal.text != of.goal.text)]
+        texts = np.stack([text_row(of.encoder, goal) for goal in goals])
         return super().loss(of, texts=texts, scale=of.encoder.scale, **more)
 
 
@@ -327,7 +327,7 @@ def train_scorer(
         watched = encode_episodes(
             task, encoder, config.watch, lambda share: progress("episodes", share)
         )
-    taught = config.train(
+    fitted = config.train(
         TrainingInputs(task, goal, encoder, watched, lambda share: progress("fit", share))
     )
     card = {
@@ -342,26 +342,26 @@ def train_scorer(
         },
         "encoder": encoder.name,
         "dtype": encoder.dtype_name,
-        "learned_from": taught.learned_from,
-        "figures": taught.figures,
-        "heads": len(taught.heads),
+        "learned_from": fitted.learned_from,
+        "figures": fitted.figures,
+        "heads": len(fitted.heads),
         "dim": watched.seen.rows.shape[1],
-        "frames": taught.heads[0].frames,
-        "outputs": taught.heads[0].outputs,
+        "frames": fitted.heads[0].frames,
+        "outputs": fitted.heads[0].outputs,
         "hidden": config.head.hidden,
         "config": jsonable(asdict(config)),
         "seconds": round(time.monotonic() - start),
         "versions": versions(),
         "command": command,
     }
-    save_scorer(config.out, taught.heads, card, taught.arrays)
+    save_scorer(config.out, fitted.heads, card, fitted.arrays)
     return card
 
 
-def describe_episodes(seen: EmbeddedEpisodes) -> str:
+def describe_episodes(episodes: EmbeddedEpisodes) -> str:
     """Whose episodes, and how many of them met the goal: for the card and for reports."""
-    met = seen.met()
+    met = episodes.met()
     return "; ".join(
-        f"{count} episodes of {who} ({int(met[np.array(seen.by) == who].sum())} meet the goal)"
-        for who, count in Counter(seen.by).items()
+        f"{count} episodes of {who} ({int(met[np.array(episodes.by) == who].sum())} meet the goal)"
+        for who, count in Counter(episodes.by).items()
     )

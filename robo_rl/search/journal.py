@@ -44,16 +44,16 @@ class SearchJournal:
     def _read(self) -> None:
         self._file.seek(0)
         whole = self._file.read()
-        kept = whole[: whole.rfind(b"\n") + 1]
-        for number, line in enumerate(kept.splitlines(), 1):
+        complete = whole[: whole.rfind(b"\n") + 1]
+        for number, line in enumerate(complete.splitlines(), 1):
             try:
                 event = json.loads(line)
                 assert isinstance(event, dict) and "event" in event
             except (ValueError, AssertionError):
                 raise JournalError(f"{self.path} line {number} is not a journal event") from None
             self.events.append(event)
-        if len(kept) < len(whole):
-            self._file.truncate(len(kept))
+        if len(complete) < len(whole):
+            self._file.truncate(len(complete))
 
     def append(self, event: str, **facts: Any) -> dict[str, Any]:
         """Adds an event; it is on the disk when this returns."""

@@ -70,7 +70,7 @@ class LLMStrategy(History):
         ]
         drafts = self.writer.propose(self.card, self.sentence, self.count, evidence)
         parents = (best[0].candidate.name,) if best else ()
-        asked = [
+        messages = [
             Candidate(
                 f"c{len(self._asked) + i:02d}",
                 round_,
@@ -80,5 +80,5 @@ class LLMStrategy(History):
             )
             for i, draft in enumerate(drafts)
         ]
-        self._asked += asked
-        return asked
+        self._asked += messages
+        return messages

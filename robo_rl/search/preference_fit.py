@@ -58,7 +58,7 @@ def preference_loss(program: Program, trials: ArchiveEpisodes) -> float:
     model = ProgramReward(program, episode_steps=len(trials.success))
     reward = model.score(trials.segment).reward.astype(float)
     low, high = np.quantile(reward[trials.segment.valid], (0.01, 0.99))
-    paid = SHARP * per_episode(reward, trials) / max(high - low, 1e-9)
+    returns = SHARP * per_episode(reward, trials) / max(high - low, 1e-9)
     won = trials.succeeded
-    difference = paid[won][:, None] - paid[~won][None]
+    difference = returns[won][:, None] - returns[~won][None]
     return float(np.logaddexp(0.0, -difference).mean())

@@ -50,8 +50,8 @@ def headline(summary: Mapping[str, Any]) -> str:
     """One line: what the search found beside what it is compared with."""
     verdict = summary["verdict"]
     parts = [f"{name} {100 * row['success']:.1f} %" for name, row in verdict.items()]
-    beneath = f"; {baseline_line(summary)}" if baseline_line(summary) else ""
-    return f"{summary['winner']} {percent(verdict['winner'])}; {', '.join(parts[1:])}{beneath}"
+    baselines = f"; {baseline_line(summary)}" if baseline_line(summary) else ""
+    return f"{summary['winner']} {percent(verdict['winner'])}; {', '.join(parts[1:])}{baselines}"
 
 
 def markdown(summary: Mapping[str, Any]) -> str:

@@ -194,9 +194,9 @@ class _Search:
 
     # Rounds.
     def _round(self, number: int) -> None:
-        asked = [e for e in self.journal.of("asked") if e["round"] == number]
-        if asked:
-            candidates = [Candidate.from_json(c) for c in asked[0]["candidates"]]
+        proposed = [e for e in self.journal.of("asked") if e["round"] == number]
+        if proposed:
+            candidates = [Candidate.from_json(c) for c in proposed[0]["candidates"]]
             self.strategy.remember(candidates)
         else:
             try:
@@ -216,8 +216,8 @@ class _Search:
                 self.strategy.tell(self._ranked(candidate, rung))
             standing = {t.candidate.name: t for t in self.strategy.best()}
             better = [standing[c.name] for c in alive if c.name in standing]
-            better.sort(key=lambda told: told.rank, reverse=True)
-            alive = [told.candidate for told in better[: -(-len(alive) // 2)]]
+            better.sort(key=lambda result: result.rank, reverse=True)
+            alive = [result.candidate for result in better[: -(-len(alive) // 2)]]
         self.say(explained(self.candidates, self.answers))
 
     def _screened(self, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -258,10 +258,10 @@ class _Search:
             return {}
         folder = self.path / "trainings"
         found: dict[str, Any] = {"keep_replay": str(folder / f"{name}.replay.npz")}
-        for told in self.strategy.best():
-            kept = folder / f"{told.candidate.name}-{int(told.rank[0])}.replay.npz"
-            if kept.exists():
-                return found | {"replay": str(kept)}
+        for result in self.strategy.best():
+            replay_file = folder / f"{result.candidate.name}-{int(result.rank[0])}.replay.npz"
+            if replay_file.exists():
+                return found | {"replay": str(replay_file)}
         return found
 
     def _job(
@@ -300,8 +300,8 @@ class _Search:
         left = found["distance_median"]
         rank = (float(rung), found["success"], -left if math.isfinite(left) else -math.inf)
         curves = {k: tuple(v) for k, v in answer["curves"].items()}
-        said = tuple(Diagnostic(**d) for d in answer.get("diagnostics", ()))
-        return CandidateResult(candidate, rank, curves, said)
+        diagnostics = tuple(Diagnostic(**d) for d in answer.get("diagnostics", ()))
+        return CandidateResult(candidate, rank, curves, diagnostics)
 
     def _winner(self) -> Candidate:
         best = self.strategy.best()

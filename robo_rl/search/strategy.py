@@ -112,26 +112,26 @@ class TemplateStrategy(History):
         """The candidates of a round; fewer than ``count`` only where nothing new can be drawn."""
         rng = np.random.default_rng([self.seed, round_])
         elite = self.best()[:2]
-        seen = {c.text for c in self._asked}
-        asked: list[Candidate] = []
+        texts = {c.text for c in self._asked}
+        proposals: list[Candidate] = []
         outside = max(1, -(-self.count // INSIDE))
         for index in range(self.count):
             parent = elite[(index % outside) % len(elite)] if elite else None
             for attempt in range(TRIES):
                 structure, numbers, notes = self._draw_candidates(
-                    rng, index, outside, parent, asked, attempt
+                    rng, index, outside, parent, proposals, attempt
                 )
                 text = self._text(structure, numbers)
-                if text not in seen:
+                if text not in texts:
                     break
             else:
                 continue
-            seen.add(text)
-            name = f"c{len(self._asked) + len(asked):02d}"
+            texts.add(text)
+            name = f"c{len(self._asked) + len(proposals):02d}"
             parents = (parent.candidate.name,) if parent else ()
-            asked.append(Candidate(name, round_, text, structure, numbers, parents, notes))
-        self._asked += asked
-        return asked
+            proposals.append(Candidate(name, round_, text, structure, numbers, parents, notes))
+        self._asked += proposals
+        return proposals
 
     def _draw_candidates(
         self,
@@ -159,8 +159,8 @@ class TemplateStrategy(History):
                     lambda n: self._program(structure, n), numbers, self.trials, rng
                 )
                 if found is not None and found.numbers != numbers:
-                    said = f"numbers fitted, loss {found.before:.3f} -> {found.after:.3f}"
-                    return structure, found.numbers, "; ".join([*notes, said])
+                    note = f"numbers fitted, loss {found.before:.3f} -> {found.after:.3f}"
+                    return structure, found.numbers, "; ".join([*notes, note])
             return structure, numbers.mutated(rng), "; ".join([*notes, "numbers mutated"])
         if index == 0 and attempt == 0:  # the best structure so far; at first, the standard program
             return structure, numbers, "; ".join(notes) or "standard"

@@ -151,8 +151,8 @@ class _RewardRecorder:
         valid = np.stack(self.active)  # a row that has ended is paid no more
         stacked = {name: np.stack([row[name] for row in rows]) for name in self.names}
         segment = Segment(stacked, lambda camera, where: np.zeros(0), action, valid)
-        paid = np.where(valid, self.model.score(segment).reward, 0.0).mean(axis=0)
-        found = outcome_correlation(paid, success - distance / (1.0 + np.abs(distance).max()))
+        rewards = np.where(valid, self.model.score(segment).reward, 0.0).mean(axis=0)
+        found = outcome_correlation(rewards, success - distance / (1.0 + np.abs(distance).max()))
         if found is None:
             return {}
         value, finding = found

@@ -149,25 +149,27 @@ def graded_frames(
         for geom in paints[-1].rgba
     }
     moved = jitter(rng, count, view, camera=CAMERA, light=LIGHT, share=SHARE)
-    look = Appearance(geom_rgba=rgba or None, **moved)
+    appearance = Appearance(geom_rgba=rgba or None, **moved)
     for start in range(0, count, PART):
         some = slice(start, start + PART)
-        out[some] = env.render_states(states[some], view.name, size=SIZE, look=look.rows(some))
+        out[some] = env.render_states(
+            states[some], view.name, size=SIZE, look=appearance.rows(some)
+        )
         progress(min(1.0, (start + PART) / count))
     env.close()
     beyond_it: dict[str, Array] = {}
     if isinstance(written, TableCaptions):
-        beyond_it = outside_frame(view, card, signals, look)
-    seen = []
+        beyond_it = outside_frame(view, card, signals, appearance)
+    graded = []
     for paint, (first, last) in zip(paints, itertools.pairwise(edges), strict=True):
-        said = written.repainted(paint.colours) if paint.colours else written
+        painted = written.repainted(paint.colours) if paint.colours else written
         if shown.coloured:
-            said = said.some(chance, PAIRS)
+            painted = painted.some(chance, PAIRS)
         part, hidden = (
             {name: s[first:last] for name, s in of.items()} for of in (signals, beyond_it)
         )
-        seen.append(grade(said, getattr(said, "card", card), part, hidden))
-    return GradedFrames(out, seen, (of.home(),))
+        graded.append(grade(painted, getattr(painted, "card", card), part, hidden))
+    return GradedFrames(out, graded, (of.home(),))
 
 
 def outside_frame(
@@ -203,8 +205,8 @@ def graded_frames_of_scenes(
     for i, (first, last) in enumerate(itertools.pairwise(edges)):
         given[i] = (views[i], shown, last - first, seed + SCENE * i)
         if jobs == 1:  # other processes tell nothing before they are done, and send what they drew
-            told = partial(lambda i, share: progress((i + share) / len(views)), i)
-            given[i] += (told, frames[first:last])
+            report = partial(lambda i, share: progress((i + share) / len(views)), i)
+            given[i] += (report, frames[first:last])
     made: dict[int, GradedFrames] = {}
     for i, one in run_in_workers(graded_frames, given, jobs):
         here = frames[edges[i] : edges[i + 1]]
@@ -213,8 +215,8 @@ def graded_frames_of_scenes(
         made[i] = replace(one, frames=here)
         progress(len(made) / len(given))
     in_order = [made[i] for i in given]
-    seen = [part for one in in_order for part in one.seen]
-    return GradedFrames(frames, seen, tuple(one.homes[0] for one in in_order))
+    graded = [part for one in in_order for part in one.seen]
+    return GradedFrames(frames, graded, tuple(one.homes[0] for one in in_order))
 
 
 def _recoloring_count(view: SceneView) -> int:
@@ -274,18 +276,18 @@ def captions_of_task(task: Task[Any], goals: Sequence[str] = ()) -> TableCaption
     """The table's captions of a task's things, and of what its own goals and the sentences
     ``goals`` ask for, as far as somebody judges them there; ValueError for a sentence that is not
     read, or that no frame shows."""
-    asked = []
+    atoms = []
     for text in goals:
         goal = read_goal(task, text)
         _ = goal.plan  # says what is wrong with it
-        asked.append(goal.formula)
+        atoms.append(goal.formula)
     own = [read_goal(task, key).formula for key in task.goals()]
-    made = table_captions(from_dict(task.card()), [f for f in (*own, *asked) if f is not None])
+    made = table_captions(from_dict(task.card()), [f for f in (*own, *atoms) if f is not None])
     judged = judged_predicates(task)
     of = zip(made.texts, made.atoms, made.measures, strict=True)
-    kept = [one for one in of if one[1].predicate in judged]
-    texts, said, measures = zip(*kept, strict=True)
-    return replace(made, texts=texts, atoms=said, measures=measures)
+    judged_rows = [one for one in of if one[1].predicate in judged]
+    texts, sentences, measures = zip(*judged_rows, strict=True)
+    return replace(made, texts=texts, atoms=sentences, measures=measures)
 
 
 def _graded_gymnasium_frames(
@@ -301,5 +303,5 @@ def _graded_gymnasium_frames(
     finally:
         sim.close()
     home = TrainingScene(task, "", sim.cameras[0])
-    seen = [grade(graded, card, signals)]
-    return GradedFrames(frames, seen, (home,))
+    graded_states = [grade(graded, card, signals)]
+    return GradedFrames(frames, graded_states, (home,))

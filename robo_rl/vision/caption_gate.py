@@ -122,9 +122,9 @@ def caption_cells(
 
 def own_caption_cells(encoder: TorchEncoder, held: GradedFrames) -> list[CaptionCell]:
     """Cells of somebody's own captions, on frames of other episodes."""
-    [seen] = held.seen
-    scores = encoder.encode(held.frames) @ encoder.encode_texts(seen.texts).T
-    return caption_cells(scores, seen.truth >= TRUE, seen.truth, seen.texts)
+    [graded] = held.seen
+    scores = encoder.encode(held.frames) @ encoder.encode_texts(graded.texts).T
+    return caption_cells(scores, graded.truth >= TRUE, graded.truth, graded.texts)
 
 
 def gate(
@@ -148,40 +148,44 @@ def gate(
     truth, nearness = truths(env, states, captions), -captions.missing(signals)
     rng = np.random.default_rng(seed)
     view, paints = env.camera(encoder.camera), recolorings(task)
-    shown = exclude_objects(paints, task, hidden)
+    paints_shown = exclude_objects(paints, task, hidden)
     moved = Appearance(**jitter(rng, len(states), view, camera=CAMERA, light=LIGHT))
-    as_is = Appearance() if shown[0].colours else None
-    looks = [("plain", as_is, shown[0]), ("moved", moved, shown[-1])]
-    looks += [("unseen", Appearance(), paint) for paint in paints if paint not in shown][:1]
+    as_is = Appearance() if paints_shown[0].colours else None
+    appearances = [("plain", as_is, paints_shown[0]), ("moved", moved, paints_shown[-1])]
+    appearances += [
+        ("unseen", Appearance(), paint) for paint in paints if paint not in paints_shown
+    ][:1]
     report: dict[str, Any] = {"encoder": encoder.name, "states": count, "seed": seed}
     images, texts, shows, rates = [], [], [], []
-    for label, look, painted in looks:
-        said = captions.repainted(painted.colours) if painted.colours else captions
-        look = _painted(look, painted, count)
-        frames = env.render_states(states, encoder.camera, look=look)
+    for label, appearance, painted in appearances:
+        painted_captions = captions.repainted(painted.colours) if painted.colours else captions
+        appearance = _painted(appearance, painted, count)
+        frames = env.render_states(states, encoder.camera, look=appearance)
         start = time.perf_counter()
         images.append(encoder.encode(frames))
         rates.append(len(frames) / (time.perf_counter() - start))
-        texts.append(said.texts)
+        texts.append(painted_captions.texts)
         if len(paints) > 1:
-            covered = occluded_objects(env, states, encoder.camera, look)
+            covered = occluded_objects(env, states, encoder.camera, appearance)
             shows.append(~captions.unseen(covered))
         if label == "unseen":
             known = about = [
-                i for i, text in enumerate(said.texts) if any(thing in text for thing in hidden)
+                i
+                for i, text in enumerate(painted_captions.texts)
+                if any(thing in text for thing in hidden)
             ]
         else:
-            known = [i for i, text in enumerate(said.texts) if text in encoder.taught]
-        asked = tuple(said.texts[i] for i in known)
-        scores = images[-1] @ encoder.encode_texts(asked).T
-        outside = outside_frame(view, captions.card, signals, look)
+            known = [i for i, text in enumerate(painted_captions.texts) if text in encoder.taught]
+        known_texts = tuple(painted_captions.texts[i] for i in known)
+        scores = images[-1] @ encoder.encode_texts(known_texts).T
+        outside = outside_frame(view, captions.card, signals, appearance)
         unseen = captions.unseen(outside)[:, known] if outside else None
-        found = caption_cells(scores, truth[:, known], nearness[:, known], asked, unseen)
+        found = caption_cells(scores, truth[:, known], nearness[:, known], known_texts, unseen)
         report[label] = [vars(cell) for cell in found]
         report[f"{label} summary"] = summary(found)
     report["swapped"] = swapped(encoder, images[:2], texts[:2], truth, shows[:2])
     if "unseen" in report:
-        names = [[said[i] for i in about] for said in (texts[0], texts[-1])]
+        names = [[painted_captions[i] for i in about] for painted_captions in (texts[0], texts[-1])]
         shows = [of[:, about] for of in shows]
         report["unseen told apart"] = swapped(
             encoder, images[::2], names, truth[:, about], shows[::2], taught=False
@@ -197,9 +201,9 @@ def occluded_objects(
     """{pose signal: (M,) bool} of the loose things of a task: whether its frame of a state, seen so
     by ``camera``, hides one, beyond its edge, beneath the arm or behind another thing."""
     numbered = dataclasses.replace(look or Appearance(), numbered=True)
-    seen = geom_ids(env.render_states(states, camera, look=numbered))
+    geoms = geom_ids(env.render_states(states, camera, look=numbered))
     return {
-        f"{thing.name}_pos": (seen == env.model.geom(thing.name).id).sum(axis=(1, 2)) < LEAST
+        f"{thing.name}_pos": (geoms == env.model.geom(thing.name).id).sum(axis=(1, 2)) < LEAST
         for thing in env.task.objects
     }
 
@@ -285,13 +289,15 @@ def summarize_scenes(found: Mapping[TrainingScene, Mapping[str, Any]]) -> dict[s
             }
         scenes.append(scene)
         rates.append(figures["frames_per_s"])
-        for label, kept in cells.items():
-            kept += [cell | of for cell in figures.get(label, ())]
+        for label, cell_figures in cells.items():
+            cell_figures += [cell | of for cell in figures.get(label, ())]
     names = [field.name for field in dataclasses.fields(CaptionCell)]
     in_all = {
-        label: summary([CaptionCell(**{name: cell[name] for name in names}) for cell in kept])
-        for label, kept in cells.items()
-        if kept
+        label: summary(
+            [CaptionCell(**{name: cell[name] for name in names}) for cell in cell_figures]
+        )
+        for label, cell_figures in cells.items()
+        if cell_figures
     }
     return {
         "cells": cells["plain"],

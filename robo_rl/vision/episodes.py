@@ -84,9 +84,9 @@ def encode_episodes(
     path = cache_dir() / f"episodes-{task.name}-{_key(task, encoder, config)}.npz"
     if path.exists():
         with np.load(path, allow_pickle=False) as stored:
-            kept = {name: stored[name] for name in stored.files}
-        by, states = tuple(kept.pop("by").tolist()), kept.pop("states")
-        return EncodedEpisodes(EmbeddedEpisodes(by=by, **kept), states)
+            stored_arrays = {name: stored[name] for name in stored.files}
+        by, states = tuple(stored_arrays.pop("by").tolist()), stored_arrays.pop("states")
+        return EncodedEpisodes(EmbeddedEpisodes(by=by, **stored_arrays), states)
     played = play_task_episodes(task, config)
     env, rows = BatchEnv(task, 1), []
     for first in range(0, len(played.states), DRAWN):

@@ -22,33 +22,33 @@ def states_at_success(
 ) -> Array:
     """State rows (count, nstate) at the end of episodes of ``act(env, obs)`` that succeed."""
     env = BatchEnv(task, min(ROWS, max(count, 8)), seed=seed)
-    kept: list[Array] = []
+    states: list[Array] = []
     for _ in range(MOST):
         obs = env.reset()
         for _ in range(env.max_steps):
             step = env.step(act(env, obs))
             obs = step.obs
-        kept.append(env.state()[step.info["success"]])
-        if sum(map(len, kept)) >= count:
+        states.append(env.state()[step.info["success"]])
+        if sum(map(len, states)) >= count:
             break
     env.close()
-    return _enough(kept, count, f"{MOST} episodes of every row that were to end in it")
+    return _enough(states, count, f"{MOST} episodes of every row that were to end in it")
 
 
 def random_goal_states(task: Task[Any], count: int, seed: int) -> Array:
     """State rows (count, nstate) among scattered and random ones in which the goal holds; nobody
     who knows the way to it was asked."""
     env = BatchEnv(task, ROWS, seed=seed)
-    goal, kept = env.task.goals()[env.task.goal], []
+    goal, found_states = env.task.goals()[env.task.goal], []
     for batch in range(MOST):
         states, _ = collect_states(env, 4 * ROWS, seed + batch)
         for part in np.split(states, 4):
             env.set_state(part)
-            kept.append(part[np.asarray(goal.success(env.views))])
-        if sum(map(len, kept)) >= count:
+            found_states.append(part[np.asarray(goal.success(env.views))])
+        if sum(map(len, found_states)) >= count:
             break
     env.close()
-    return _enough(kept, count, f"{MOST * 4 * ROWS:,} scattered and random states")
+    return _enough(found_states, count, f"{MOST * 4 * ROWS:,} scattered and random states")
 
 
 def _enough(kept: list[Array], count: int, looked_at: str) -> Array:

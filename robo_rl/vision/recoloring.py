@@ -67,12 +67,12 @@ def exclude_objects(
     paints: Sequence[Recoloring], task: Task[Any], things: Sequence[str]
 ) -> list[Recoloring]:
     """Those of ``paints`` in which no thing looks like one of ``things`` ("red ball")."""
-    kept = [paint for paint in paints if not object_looks(paint, task) & set(things)]
-    if not kept:
+    remaining = [paint for paint in paints if not object_looks(paint, task) & set(things)]
+    if not remaining:
         raise ValueError(
             f"{task.name} without {', '.join(things)}: no recolouring of its objects is left"
         )
-    return kept
+    return remaining
 
 
 def object_looks(paint: Recoloring, task: Task[Any]) -> set[str]:

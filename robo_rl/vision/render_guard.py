@@ -25,25 +25,25 @@ SIZE = (96, 96)  # px
 
 def write_guard(homes: Sequence[TrainingScene], path: Path) -> None:
     """Keeps a scattered state of each of ``homes``, and its frame."""
-    kept: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
     for scene, here in itertools.groupby(homes, lambda home: (home.task, home.robot)):
         with contextlib.closing(_env(*scene)) as env:
             env.scatter()
             for home in here:
-                kept[f"{_name(home)} state"] = env.state()[:1]
+                arrays[f"{_name(home)} state"] = env.state()[:1]
                 frames = env.render_states(env.state()[:1], home.camera, size=SIZE)
-                kept[f"{_name(home)} frame"] = frames[0]
-    np.savez_compressed(path, **kept)  # type: ignore[arg-type]
+                arrays[f"{_name(home)} frame"] = frames[0]
+    np.savez_compressed(path, **arrays)  # type: ignore[arg-type]
 
 
 def drift(homes: Sequence[TrainingScene], path: Path) -> dict[TrainingScene, float]:
     """Mean absolute difference of each home's frame, 0 to 255; inf where the scene is another."""
     found = {}
-    with np.load(path, allow_pickle=False) as kept:
+    with np.load(path, allow_pickle=False) as archive:
         for scene, here in itertools.groupby(homes, lambda home: (home.task, home.robot)):
             with contextlib.closing(_env(*scene)) as env:
                 for home in here:
-                    state, frame = (kept[f"{_name(home)} {what}"] for what in ("state", "frame"))
+                    state, frame = (archive[f"{_name(home)} {what}"] for what in ("state", "frame"))
                     if state.shape[1] != env.nstate:
                         found[home] = float("inf")
                         continue

@@ -32,25 +32,25 @@ def collect_states(
     """
     env.reseed(seed)
     rng = np.random.default_rng(seed)
-    kept = _StateBuffer(env)
+    buffer = _StateBuffer(env)
     everyone = np.arange(env.num_envs)
     rolled = round(rollouts * count)
-    while kept.count < count - rolled:
+    while buffer.count < count - rolled:
         env.scatter()
-        kept.add(everyone[: count - rolled - kept.count])
+        buffer.add(everyone[: count - rolled - buffer.count])
     begin, other = env.scatter, env.reset
-    while kept.count < count:
+    while buffer.count < count:
         begin()
         begin, other = other, begin
         wander = RandomWalkActions(rng, env.num_envs, env.act_dim)
         for step in range(1, env.max_steps + 1):
-            if kept.count == count:
+            if buffer.count == count:
                 break  # a body's episode may be long
             env.step(wander())
             if step % KEPT_STEPS == 0:
                 half = rng.permutation(env.num_envs)[: max(1, env.num_envs // 2)]
-                kept.add(np.sort(half[: count - kept.count]))
-    return kept.arrays()
+                buffer.add(np.sort(half[: count - buffer.count]))
+    return buffer.arrays()
 
 
 def collect_frames(
@@ -63,7 +63,7 @@ def collect_frames(
     """Frames (count, H, W, 3) uint8, in ``out`` if there is one, and signals {name: (count, ...)}
     of random, smooth actions in any simulator, seen by its first camera; half of the rows at a
     time, one step in so many."""
-    rng, told, steps, done = np.random.default_rng(seed), [], 0, 0
+    rng, signals_of, steps, done = np.random.default_rng(seed), [], 0, 0
     sim.reset()
     wander = RandomWalkActions(rng, sim.num_envs, sim.act_dim)
     while done < count:
@@ -75,13 +75,15 @@ def collect_frames(
             if out is None:
                 out = np.empty((count, *frames.shape[1:]), np.uint8)
             out[done : done + len(frames)] = frames
-            told.append({name: s[half] for name, s in sim.signals().items()})
+            signals_of.append({name: s[half] for name, s in sim.signals().items()})
             done += len(frames)
             progress(done / count)
         if (over := step.terminated | step.truncated).any():
             sim.reset(over)
             wander.begin(over)
-    signals = {name: np.concatenate([t[name] for t in told])[:count] for name in told[0]}
+    signals = {
+        name: np.concatenate([t[name] for t in signals_of])[:count] for name in signals_of[0]
+    }
     assert out is not None, "count is at least 1"
     return out, signals
 

@@ -96,13 +96,13 @@ def main(argv: Sequence[str]) -> int:
         for question in sample_questions(task, text, scene, store, command):
             store.append(question)
     if judge is not None and budget is not None:
-        said = model_answers(judge, left(), store, command.model, budget)
+        answered = model_answers(judge, left(), store, command.model, budget)
     elif command.page:
-        said = page_answers(left(), store, text, KEYS[command.ask])
+        answered = page_answers(left(), store, text, KEYS[command.ask])
     else:
-        said = typed_answers(left(), store, text, KEYS[command.ask])
+        answered = typed_answers(left(), store, text, KEYS[command.ask])
     counts = Counter[str]()
-    for question, word in said:
+    for question, word in answered:
         store.append(Label(question.first, question.second, text, scene, word, by))
         counts[word] += 1
     same, of = agreement(store)
@@ -115,15 +115,15 @@ def main(argv: Sequence[str]) -> int:
 
 
 def typed_answers(
-    asked: list[Label], store: LabelStore, text: str, keys: Mapping[str, str]
+    questions: list[Label], store: LabelStore, text: str, keys: Mapping[str, str]
 ) -> Iterator[tuple[Label, str]]:
     """(question, what is typed), as a store has it; a picture of each question lies beside it."""
-    shown = store.folder / "asked.png"
-    print(f"{question_text(text, keys)} It is shown in {shown}")
+    image = store.folder / "asked.png"
+    print(f"{question_text(text, keys)} It is shown in {image}")
     hint = ", ".join(
         key if key == word or key.isdigit() else f"{key} ({word})" for key, word in keys.items()
     )
-    for number, question in enumerate(asked, 1):
+    for number, question in enumerate(questions, 1):
         rows = []
         for row, names in enumerate(question.films, 1):
             frames = np.concatenate(list(store.frames(names)), axis=1)
@@ -131,11 +131,11 @@ def typed_answers(
             rows.append(cv2.resize(frames, None, fx=scale, fy=scale))
             if question.second:
                 draw_number(rows[-1], str(row))
-        cv2.imwrite(str(shown), np.concatenate(rows)[..., ::-1])
-        said = read_answer(f"{number}/{len(asked)}  {hint} or q (quit): ", keys)
-        if not said:
+        cv2.imwrite(str(image), np.concatenate(rows)[..., ::-1])
+        answer_text = read_answer(f"{number}/{len(questions)}  {hint} or q (quit): ", keys)
+        if not answer_text:
             return
-        yield question, said
+        yield question, answer_text
 
 
 def draw_number(picture: np.ndarray, number: str) -> None:
@@ -161,17 +161,21 @@ def question_text(text: str, keys: Mapping[str, str]) -> str:
 
 
 def page_answers(
-    asked: list[Label], store: LabelStore, text: str, keys: Mapping[str, str]
+    questions: list[Label], store: LabelStore, text: str, keys: Mapping[str, str]
 ) -> Iterator[tuple[Label, str]]:
     """(question, what is clicked), as a store has it, on a page that this machine alone can see."""
-    with LabelPage(asked, store, question_text(text, keys), keys) as page:
+    with LabelPage(questions, store, question_text(text, keys), keys) as page:
         print(f"open {page.url} in a browser on this machine (Ctrl-C ends it)")
         with contextlib.suppress(KeyboardInterrupt):
             yield from page.answers()
 
 
 def model_answers(
-    judge: VideoJudge, asked: list[Label], store: LabelStore, config: JudgeConfig, budget: Budget
+    judge: VideoJudge,
+    questions: list[Label],
+    store: LabelStore,
+    config: JudgeConfig,
+    budget: Budget,
 ) -> Iterator[tuple[Label, str]]:
     """(question, what a model says), as a store has it, in the order in which it does."""
 
@@ -179,8 +183,10 @@ def model_answers(
         films = map(store.frames, question.films)
         return (judge.compare if question.second else judge.rate)(*films, question.goal)
 
-    for question, said in collect_answers(ask, asked, len(asked), config, budget, stderr_console()):
-        yield question, answer_code(said)
+    for question, reply in collect_answers(
+        ask, questions, len(questions), config, budget, stderr_console()
+    ):
+        yield question, answer_code(reply)
 
 
 def read_answer(prompt: str, keys: Mapping[str, str]) -> str:

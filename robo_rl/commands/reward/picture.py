@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
     if command.out.exists():
         raise ValueError(f"{command.out} exists already; give a new one")
     task, goal = known_goal(vars(command), command.goal)
-    said = take_pictures(
+    summary = take_pictures(
         task,
         goal,
         command.out,
@@ -49,5 +49,5 @@ def main(argv: Sequence[str]) -> int:
         size=command.size,
         seed=command.seed,
     )
-    print(f"{command.out}: {command.count} of {said}")
+    print(f"{command.out}: {command.count} of {summary}")
     return 0

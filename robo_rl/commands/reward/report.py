@@ -86,8 +86,8 @@ def _rewards(command: RewardReportCommand) -> int:
     films = [path for path in (command.video, run and run / FAILURES) if path]
     for path in films:
         policys = [f"the policy in {folder.name}" for folder in subject.runs]
-        shown = write_failure_video(verdict, first, path, policys)
-        verdict.report["best paid failures"] = {"film": path.name, "episodes": shown}
+        videos = write_failure_video(verdict, first, path, policys)
+        verdict.report["best paid failures"] = {"film": path.name, "episodes": videos}
     if run is not None:
         keep_report(RunDir.open(run), verdict)
     if command.out is not None:

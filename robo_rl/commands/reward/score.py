@@ -69,10 +69,14 @@ def main(argv: Sequence[str]) -> int:
     _check(command)
     scored, lengths, rows, console = [], [], [], stderr_console()
     by = _by_clip if command.scorer == "clip" else _by_model
-    for seen, figures in by(command, console):
+    for episode, figures in by(command, console):
         scored.append(figures)
-        lengths.append(int(seen.at[-1]) + 1)
-        if command.plot and len(rows) < MOST and (row := plot_row(figures, seen.frames, seen.at)):
+        lengths.append(int(episode.at[-1]) + 1)
+        if (
+            command.plot
+            and len(rows) < MOST
+            and (row := plot_row(figures, episode.frames, episode.at))
+        ):
             rows.append(row)
     if not scored:
         raise ValueError(f"no frames in {', '.join(map(str, command.source))}")
@@ -137,41 +141,41 @@ def _by_clip(command: ScoreCommand, console: Console) -> Iterator[tuple[SourceEp
 
     encoder = make_encoder(command.encoder, dtype=command.dtype)
     with console.status("scoring") as status:
-        for seen in read_episodes(command.source, _watch(command, console)):
-            status.update(f"scoring {seen.name}")
+        for episode in read_episodes(command.source, _watch(command, console)):
+            status.update(f"scoring {episode.name}")
             select_training_scene(
-                encoder, seen.task, "--encoder", seen.camera if encoder.homes else ""
+                encoder, episode.task, "--encoder", episode.camera if encoder.homes else ""
             )
-            goal = read_goal(seen.task, seen.text)
+            goal = read_goal(episode.task, episode.text)
             captions = [c.text for c in captions_for(encoder, goal, ClipConfig())[-1]]
-            rows = encoder.encode(np.ascontiguousarray(seen.frames))
+            rows = encoder.encode(np.ascontiguousarray(episode.frames))
             cosine = (rows @ encoder.encode_texts(tuple(captions)).T).min(axis=1)
-            yield seen, {"captions": captions} | _episode_figures(seen, cosine)
+            yield episode, {"captions": captions} | _episode_figures(episode, cosine)
 
 
 def _by_model(command: ScoreCommand, console: Console) -> Iterator[tuple[SourceEpisode, Figures]]:
     """Each episode, a few frames of which are shown to a model, and its figures."""
     judge, budget = make_judge(command.scorer, command.model)
     watch = _watch(command, console, frames=command.frames, height=SHOWN)
-    seen = list(read_episodes(command.source, watch))
+    episodes = list(read_episodes(command.source, watch))
 
     def ask(number: int) -> JudgeAnswer:
-        one = seen[number]
-        asked = judge.progress if command.ask == "progress" else judge.rate
-        return asked(one.frames, one.text)
+        one = episodes[number]
+        method = judge.progress if command.ask == "progress" else judge.rate
+        return method(one.frames, one.text)
 
-    answers: list[JudgeAnswer] = [JudgeAnswer() for _ in seen]
-    for number, said in collect_answers(
-        ask, range(len(seen)), len(seen), command.model, budget, console
+    answers: list[JudgeAnswer] = [JudgeAnswer() for _ in episodes]
+    for number, reply in collect_answers(
+        ask, range(len(episodes)), len(episodes), command.model, budget, console
     ):
-        answers[number] = said
-    for one, said in zip(seen, answers, strict=True):
-        value = np.zeros(0) if said.value is None else np.atleast_1d(said.value)
+        answers[number] = reply
+    for one, reply in zip(episodes, answers, strict=True):
+        value = np.zeros(0) if reply.value is None else np.atleast_1d(reply.value)
         figures = {"scorer": judge.name, "asked": command.ask}
         figures |= _episode_figures(one, value) | {
-            name: x.tolist() for name, x in said.more.items()
+            name: x.tolist() for name, x in reply.more.items()
         }
-        yield one, figures | ({"said": said.why} if said.value is None else {})
+        yield one, figures | ({"said": reply.why} if reply.value is None else {})
 
 
 def _watch(command: ScoreCommand, console: Console, **more: int) -> SourceOptions:
@@ -186,16 +190,20 @@ def _watch(command: ScoreCommand, console: Console, **more: int) -> SourceOption
     )
 
 
-def _episode_figures(seen: SourceEpisode, score: Array) -> Figures:
+def _episode_figures(episode: SourceEpisode, score: Array) -> Figures:
     """What is said of an episode with ``score`` of each frame, of its end alone, or none."""
-    at = seen.at[len(seen.at) - len(score) :]
-    figures: Figures = {"source": seen.name, "sentence": seen.text, "frames": len(seen.frames)}
-    if len(score) == len(seen.at):
+    at = episode.at[len(episode.at) - len(score) :]
+    figures: Figures = {
+        "source": episode.name,
+        "sentence": episode.text,
+        "frames": len(episode.frames),
+    }
+    if len(score) == len(episode.at):
         figures["spearman_with_time"] = or_none(spearman(score, at)) if len(at) > 2 else None
-        if seen.distance is not None and len(score):
-            figures |= distance_correlation(score, seen.distance)
-    if seen.met is not None:
-        figures |= {"success": seen.met, "judged_by": seen.judge}
+        if episode.distance is not None and len(score):
+            figures |= distance_correlation(score, episode.distance)
+    if episode.met is not None:
+        figures |= {"success": episode.met, "judged_by": episode.judge}
     return figures | {"at": at.tolist(), "score": score.tolist()}
 
 

@@ -35,8 +35,8 @@ def main(argv: Sequence[str]) -> int:
         raise ValueError(f"{command.scorer.out} exists already; give a new one")
     console = stderr_console()
     with stage_progress(console) as progress:
-        said = shlex.join(["robo-rl", "reward", "train", *argv])
-        card = train_scorer(command.scorer, progress, said)
+        command_line = shlex.join(["robo-rl", "reward", "train", *argv])
+        card = train_scorer(command.scorer, progress, command_line)
     if command.as_json:
         print(json.dumps(card, indent=1))
     else:

@@ -102,10 +102,10 @@ class TrainClipCommand:
 
         things = any_tables(tables, seed) if self.things == ANY_THINGS else [self.things]
         if self.ship:
-            asked = itertools.product(SHIPPED_TASKS, SHIPPED_ARMS, SHIPPED_CAMERAS)
+            combinations = itertools.product(SHIPPED_TASKS, SHIPPED_ARMS, SHIPPED_CAMERAS)
         else:
-            asked = itertools.product(self.task, self.robot or ("",), self.camera or ("",))
-        return [SceneView(*one, table, self.scene) for one in asked for table in things]
+            combinations = itertools.product(self.task, self.robot or ("",), self.camera or ("",))
+        return [SceneView(*one, table, self.scene) for one in combinations for table in things]
 
 
 def main(argv: Sequence[str]) -> int:
@@ -132,9 +132,9 @@ def main(argv: Sequence[str]) -> int:
     begun = tiny_clip.load(command.start) if command.start else None
     torch.set_num_threads(set_threads())
     console, start = stderr_console(), time.monotonic()
-    kept = out.with_suffix(".under_way")
-    if kept.exists():
-        console.print(f"resuming from {kept}")
+    unfinished = out.with_suffix(".under_way")
+    if unfinished.exists():
+        console.print(f"resuming from {unfinished}")
     config = FitConfig(
         minutes=command.minutes,
         steps=command.steps,
@@ -156,21 +156,23 @@ def main(argv: Sequence[str]) -> int:
             progress("fit", share, text)
 
         any_things = command.things == ANY_THINGS
-        shown = FrameOptions(command.captions, command.goals, command.without, any_things)
-        seen = graded_frames_of_scenes(
-            command.views, shown, command.frames, command.seed, drawn, command.jobs
+        frame_options = FrameOptions(command.captions, command.goals, command.without, any_things)
+        graded = graded_frames_of_scenes(
+            command.views, frame_options, command.frames, command.seed, drawn, command.jobs
         )
-        model = fit(seen.frames, caption_targets(seen.seen), config, fitted, kept, begun).cpu()
-    model.homes = seen.homes
+        model = fit(
+            graded.frames, caption_targets(graded.seen), config, fitted, unfinished, begun
+        ).cpu()
+    model.homes = graded.homes
     if any_things:
-        homes = (dataclasses.replace(home, things=ANY_THINGS) for home in seen.homes)
+        homes = (dataclasses.replace(home, things=ANY_THINGS) for home in graded.homes)
         model.homes = tuple(dict.fromkeys(homes))
         model.taught = dataclasses.replace(model.taught, names=names_of(command.views))
     card = _card(command, model.homes, config, time.monotonic() - start)
     if command.captions is not None:
         card["captions"] = tomllib.loads(command.captions.read_text("utf-8"))["captions"]
     tiny_clip.save(model, out, card)
-    kept.unlink(missing_ok=True)
+    unfinished.unlink(missing_ok=True)
     if command.check:
         if command.captions is not None:
             encoder = EmbeddedClip(out)
@@ -195,8 +197,8 @@ def _judged(out: Path, command: TrainClipCommand, console: Console) -> dict[str,
     """What the card says of how well captions are seen: scene by scene, and in all."""
     from robo_rl.vision.caption_gate import caption_lines, gate_at, summarize_scenes
 
-    asked = {"goals": command.goals, "hidden": command.without, "count": command.check_states}
-    given = {view.home(): (out, view, command.device, asked) for view in command.judged}
+    options = {"goals": command.goals, "hidden": command.without, "count": command.check_states}
+    given = {view.home(): (out, view, command.device, options) for view in command.judged}
     found = {}
     for home, figures in run_in_workers(gate_at, given, command.jobs):
         console.print(f"{home}: {figures_text(figures['plain summary'])}", highlight=False)

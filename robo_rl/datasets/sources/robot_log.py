@@ -23,9 +23,9 @@ def matches(path: Path) -> bool:
 def episodes(path: Path, watch: SourceOptions) -> Iterator[SourceEpisode]:
     """An episode of each log: the pictures taken while somebody drove, the verdict as its end."""
     for one in log_files([path])[: watch.episodes]:
-        seen = _episode(one, watch)
-        if seen is not None:
-            yield seen
+        episode = _episode(one, watch)
+        if episode is not None:
+            yield episode
         elif one == path:
             raise ValueError(f"{one} {NOTHING}")
         else:
@@ -40,12 +40,12 @@ def _episode(path: Path, watch: SourceOptions) -> SourceEpisode | None:
     taken = log.frames[watch.camera_of(log.frames, path)]
     phases = ("human",) if manifest.action.kind == "none" else DRIVEN
     driven = [tick["t"] for tick in log.ticks if tick["phase"] in phases]
-    shown = [jpeg for t, jpeg in taken if driven and driven[0] <= t <= driven[-1]]
-    if not shown:
+    images = [jpeg for t, jpeg in taken if driven and driven[0] <= t <= driven[-1]]
+    if not images:
         return None
-    task, at = task_of_bundle(manifest), watch.at(len(shown))
+    task, at = task_of_bundle(manifest), watch.at(len(images))
     text = watch.sentence(task, sentence_of(task) if manifest.goal else "", path)
-    frames = np.stack([decode_frame(shown[i]) for i in at])
+    frames = np.stack([decode_frame(images[i]) for i in at])
     # What became of an episode is said of its own goal alone.
     own = watch.of_its_own(task, text)
     verdict = log.verdict if own and log.verdict.get("what") in ("success", "failure") else {}

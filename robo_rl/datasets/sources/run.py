@@ -23,11 +23,11 @@ def episodes(path: Path, watch: SourceOptions) -> Iterator[SourceEpisode]:
     task = task_of_run(run.config, run.result["truth"])
     text = watch.sentence(task, run.result["goal"], path)
     under = conditions_of(run.config, task)
-    shown = record(task, load_policy(path).act, episodes=count, seed=TEST_SEED + 1, **under)
+    recording = record(task, load_policy(path).act, episodes=count, seed=TEST_SEED + 1, **under)
     env = BatchEnv(task, 1)
     for row in range(count):
-        distance = None if shown.distance is None else shown.distance[:, row]
-        met = None if shown.success is None else bool(shown.success[-1, row])
+        distance = None if recording.distance is None else recording.distance[:, row]
+        met = None if recording.success is None else bool(recording.success[-1, row])
         name = f"{path.name}, episode {row}" if count > 1 else str(path)
-        yield render_episode(env, shown.states[:, row], watch, name, text, distance, met)
+        yield render_episode(env, recording.states[:, row], watch, name, text, distance, met)
     env.close()
