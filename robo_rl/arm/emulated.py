@@ -95,8 +95,7 @@ class EmulatedStage:
         )
 
     def commanded_range(self, about: Description) -> CommandedRange | None:
-        """Where the device was told to go, by its own record, since it was started; None:
-        nowhere."""
+        """Returns the range of targets that the device recorded since its start, None without."""
         record = self._end.traffic()
         if record["goal_low"][0] is None:
             return None

@@ -287,7 +287,7 @@ def _with_progress(
 
 
 def next_number(folder: Path | None) -> int:
-    """That of the first episode which ``folder`` has no log of."""
+    """Returns the number of the first episode that ``folder`` has no log of."""
     if folder is None or not folder.is_dir():
         return 0
     names = (re.fullmatch(r"episode_(\d+)", path.stem) for path in folder.glob("*.mcap"))
@@ -300,7 +300,7 @@ def _scene(seed: int, index: int) -> int:
 
 
 class _Tally:
-    """What the episodes so far came to."""
+    """Running totals over the episodes so far."""
 
     def __init__(self) -> None:
         self.successes = 0

@@ -27,7 +27,7 @@ class NoOpPolicy(PolicyBundle):
         self.sha256 = hashlib.sha256(manifest.to_json().encode()).hexdigest()
 
     def act(self, obs: Array, state: Array | None = None) -> tuple[Array, Array]:
-        """The action 0 (act_dim,), which nobody takes for a target."""
+        """Returns the action 0 (act_dim,), which is never sent as a target."""
         return np.zeros(self.manifest.action.dim, np.float32), np.zeros((1, 0), np.float32)
 
 

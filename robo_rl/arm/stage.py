@@ -18,7 +18,7 @@ from real_robot.perception.base import Perception
 
 @dataclass(frozen=True)
 class EpisodeSetup:
-    """One episode's arm and eyes."""
+    """The arm and the perception of one episode."""
 
     driver: RobotDriver
     eyes: Perception | None
@@ -28,7 +28,7 @@ class EpisodeSetup:
 
 @dataclass(frozen=True)
 class CommandedRange:
-    """Where a device was told to go, beside what its joints may."""
+    """The range of commanded positions of a device, beside the allowed range of its joints."""
 
     fastest: float  # largest step between targets, as a share of the joint's speed limit
     margin: float  # rad, smallest distance of a target from an end of the joint's range
@@ -57,7 +57,7 @@ class ArmStage(Protocol):
         ...
 
     def begin(self) -> None:
-        """The policy takes over: its episode begins as things stand now."""
+        """Starts the policy's episode from the present state of the scene."""
         ...
 
     def success(self) -> bool:

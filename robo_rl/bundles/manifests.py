@@ -26,7 +26,7 @@ _LEAST_TOLERANCE = 0.02  # rad, an arm cannot be put down more exactly
 
 
 def limits_of(robot: Robot, workspace: tuple[float, ...]) -> Limits:
-    """What the arm was driven within."""
+    """Returns the limits within which the arm was driven in training."""
     jerk = () if robot.jerk_limit is None else tuple(robot.jerk_limit.tolist())
     lag = (float(robot.lag_limit),) * len(robot.joints) if np.isfinite(robot.lag_limit) else ()
     return Limits(
@@ -111,7 +111,7 @@ def _unit(parts: Sequence[ObsPart], units: Mapping[str, str]) -> str:
 
 
 def sensed_of(task: Task[Any]) -> tuple[SensedSpec, ...]:
-    """What the observation's parts are made of."""
+    """Returns the sensed signals from which the parts of the observation are computed."""
     named = {x for parts in task.obs_parts().values() for p in parts for x in (p.plus, p.minus)}
     return tuple(
         SensedSpec(name=d.name, shape=d.shape, unit=d.unit, frame=d.frame, doc=d.doc)

@@ -60,7 +60,7 @@ WIRED = (
 
 @dataclass(frozen=True, kw_only=True)
 class ArmSessionOptions:
-    """Which arm, where, and who may take it."""
+    """The arm, its address, and the operator's devices."""
 
     emulate: bool = False  # simulate the arm; with --robot, through its emulated wire protocol
     robot: ArmName | None = None  # arm to drive with its vendor's client
@@ -100,14 +100,15 @@ class ArmSessionOptions:
 
     @property
     def conditions(self) -> ArmConditions:
-        """What an emulated arm adds."""
+        """The noise, latency and stiffness that an emulated arm adds."""
         names = [field.name for field in dataclasses.fields(ArmConditions)]
         return ArmConditions(
             **{name: getattr(self, name) for name in names} | {"latency": self.latency or 0.0}
         )
 
     def on_the_arm_of(self, manifest: Manifest, task: Task[Any]) -> Self:
-        """Emulated where nothing else is asked for: the arm that the policy was told to be on."""
+        """Returns the options with the latency and stiffness given in training where none is given;
+        only of an emulated arm."""
         if not self.emulate:
             return self
         known = ArmConditions.known_in(manifest.training, task)
@@ -213,7 +214,7 @@ def run_arm_session(
 
 
 def _goal_of(manifest: Manifest, task: Task[Any]) -> str:
-    """What is to be done, as it was said where the bundle was made, or by the task's own words."""
+    """Returns the goal's sentence from the bundle, or the task's own words for it."""
     own = task.goals().get(task.goal)
     return manifest.metrics.get("sentence") or (own.sentence if own else str(task.goal))
 
@@ -221,7 +222,7 @@ def _goal_of(manifest: Manifest, task: Task[Any]) -> str:
 def _warn(
     command: ArmSessionOptions, manifest: Manifest, task: Task[Any], console: Console
 ) -> None:
-    """What the policy was trained for, and what of this run is beyond it."""
+    """Prints what the policy was trained for, and which conditions of this run exceed training."""
     if manifest.action.kind == "none":
         return
     met = ArmConditions.worst_trained(manifest.training, task)
@@ -262,7 +263,7 @@ def _around(
 
 
 def _keys_of(human: str, joints: int) -> str:
-    """What the panel says of a person's device."""
+    """Returns the panel's line on the keys of an operator's device."""
     if not human:
         return ""
     name = parse_device(human)[0]
@@ -460,7 +461,7 @@ def claim_arm(
 
 
 def arm_fault_latch(command: ArmSessionOptions) -> FaultLatch:
-    """That of the arm at the port or the host."""
+    """Returns the fault latch of the arm at the port or the host."""
     return FaultLatch.of(str(command.robot), str(command.port or command.host))
 
 
@@ -543,7 +544,7 @@ def settle_torque(
 
 
 def _rescue(command: ArmSessionOptions, manifest: Manifest, latch: FaultLatch) -> Rescue:
-    """What brings the arm to rest without us must know."""
+    """Returns what the rescue process must know to bring the arm to rest."""
     if command.log is not None:
         command.log.mkdir(parents=True, exist_ok=True)
     return Rescue(

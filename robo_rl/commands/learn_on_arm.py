@@ -110,15 +110,15 @@ def main(argv: Sequence[str]) -> int:
 
 
 def arm_text(command: ArmSessionOptions, arm: str) -> str:
-    """On which arm, for people."""
+    """Returns which arm is used, in words."""
     if command.emulate:
         return f"the emulated {arm}" if command.robot else f"the simulated {arm}"
     return f"the {arm} at {command.port or command.host}"
 
 
 def finish(run: RunDir, command: LearnOnArmCommand) -> None:
-    """Leaves the last bundle where runs have theirs, and says what it came to; of one that was
-    stopped, how it goes on."""
+    """Copies the last bundle to its place in the run and prints the result; of a stopped run,
+    prints the command that resumes it."""
     status = LearnerStatus.read(run.path)
     console = stderr_console()
     if status.arm_s < 60 * command.minutes:

@@ -18,7 +18,7 @@ Json = Annotated[bool, tyro.conf.arg(name="json")]  # of a field that cannot be 
 
 @dataclass(frozen=True, kw_only=True)
 class UnreadOptions:  # reading_offers.py takes it out before the others are parsed; --help shows it
-    """Where --goal is not read."""
+    """Used where --goal cannot be parsed."""
 
     # Of what is offered instead, the one to take unasked.
     accept: int = 0
@@ -28,7 +28,7 @@ class UnreadOptions:  # reading_offers.py takes it out before the others are par
 
 @dataclass(frozen=True, kw_only=True)
 class SceneOptions:
-    """What a task is made of, for commands that speak of its things."""
+    """The robot and the objects of a task."""
 
     robot: str = ""  # name from `robo-rl list robots`; empty: the task's own
     things: str = ""  # objects of task tabletop: "yellow ball, two red cubes, white plate"

@@ -34,7 +34,7 @@ class SearchCommand(SearchConfig):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Searches, or goes on with a search, and prints the verdict."""
+    """Starts or resumes a search, and prints its result."""
     args = list(argv)
     learner = option_in(args, "--learner") or SearchCommand.learner
     tuning = preset(SearchCommand.task, learner).tuning

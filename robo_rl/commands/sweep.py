@@ -44,7 +44,7 @@ FLAGS = ("--json", "--no-json", "--help", "-h")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Trains what is missing, writes the page, prints the table."""
+    """Trains the missing runs, writes the page and prints the table."""
     own, rest = _split(argv)
     command = tyro.cli(SweepCommand, args=own, prog="robo-rl sweep")
     seeds = [seed for seed in command.seeds.split(",") if seed]

@@ -23,7 +23,7 @@ SAME = 1e-3  # by which an observation may differ from the one that was written
 
 @dataclass(frozen=True, kw_only=True)
 class CloneConfig:
-    """How demonstrations are cloned, and how the clone is judged."""
+    """Settings of behaviour cloning and of the clone's evaluation."""
 
     demos: int = 0  # number of episodes to clone, from the first; 0: all
     failures: bool = False  # include failed episodes

@@ -105,7 +105,7 @@ def _numbers(lengths: Sequence[int]) -> dict[str, Array]:
 
 
 class _Dataset:
-    """What is written, as it is put together."""
+    """A LeRobotDataset while it is written."""
 
     def __init__(self, folder: Path, told: LogSelection):
         self._folder, self._told = folder, told
@@ -292,7 +292,7 @@ class _VideoWriter:
         self._open.clear()
 
     def features(self) -> dict[str, Any]:
-        """What ``info.json`` says of them."""
+        """Returns the cameras' entries of ``info.json``."""
         return {
             _key(camera): {
                 "dtype": "video",
@@ -313,7 +313,8 @@ class _VideoWriter:
         }
 
     def stats(self) -> dict[str, Any]:
-        """Of each colour, of 1, over some of the pictures: (3, 1, 1) as LeRobot has them."""
+        """Returns statistics of each colour, in [0, 1], over some of the frames: (3, 1, 1) as
+        LeRobot has them."""
         statistics = {}
         for camera, pixel_stats in self._seen.items():
             pixels = np.stack(pixel_stats).reshape(-1, 3) / 255.0

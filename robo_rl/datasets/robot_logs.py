@@ -63,14 +63,14 @@ class LoggedEpisode:
 
 @dataclass
 class LogSelection:
-    """What is read of some logs: their task, and why some are left out."""
+    """The episodes that are read from some logs: their task, and why others are left out."""
 
     task: Task[Any]
     manifest: Manifest
     left_out: Counter[str]
 
     def summary(self) -> str:
-        """One sentence on what was left out; "" if nothing was."""
+        """Returns one sentence on the episodes left out; "" if none was."""
         reasons = "; ".join(f"{n} {why}" for why, n in sorted(self.left_out.items()))
         return f"left out: {reasons}" if reasons else ""
 
@@ -105,7 +105,7 @@ def select_logs(paths: Sequence[Path]) -> LogSelection:
 def episodes(
     paths: Sequence[Path], reading: LogSelection, *, frames: bool = False
 ) -> Iterator[LoggedEpisode]:
-    """The episodes in ``paths``; what cannot be told is counted in ``reading``."""
+    """Yields the episodes in ``paths``; counts those that cannot be used in ``reading``."""
     twin = Twin(reading.task)
     for path in paths:
         log = _read(path, frames)
@@ -135,7 +135,7 @@ def _read(path: Path, frames: bool = False) -> Log:
 
 
 def manifest_of(log: Log, path: Path) -> Manifest:
-    """What a log says it is of; ValueError where it ends too early for that."""
+    """Returns the bundle manifest in a log; ValueError where the log ends before it."""
     if not log.run:
         raise ValueError(f"{path} ends before the run starts")
     return Manifest.from_json(json.dumps(log.run["manifest"]))

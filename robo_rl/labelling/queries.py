@@ -36,7 +36,7 @@ EXPLORE = 0.3  # deviation of the noise under which the policy's episodes are as
 
 @dataclass(frozen=True, kw_only=True)
 class QueryConfig:
-    """What is asked before a policy learns."""
+    """Queries to a labeller before training."""
 
     answers: int = 300  # number of answers, including those in the store
     labeller: str = "oracle"  # oracle (scripted), vlm:MODEL or robometer:URL
@@ -62,7 +62,7 @@ class QueryConfig:
 
 
 class Labeller(Protocol):
-    """Who answers which of two stretches is better, or how far one is."""
+    """Answers which of two segments is better, or how close to the goal one is."""
 
     def answers(self, episodes: EmbeddedEpisodes, first: Array, second: Array) -> Array:
         """(P,) 1 first, 0 second, 0.5 neither, nan where nothing is learned, of entries (P, L)."""
@@ -108,7 +108,8 @@ class ScriptedLabeller:
 
 
 def sample_segments(episode: Array, length: int, count: int, rng: np.random.Generator) -> Array:
-    """(count, length) entries of stretches within an episode, drawn evenly; ``episode`` (M,)."""
+    """Samples segments within episodes uniformly; ``episode`` (M,) has the episode of each entry.
+    Returns entries (count, length)."""
     starts = np.flatnonzero(episode[: len(episode) - length + 1] == episode[length - 1 :])
     if not len(starts):
         raise ValueError(f"no episode has the {length} frames of a segment")

@@ -40,7 +40,7 @@ Question = tuple[tuple[str, ...], tuple[str, ...], str, str]
 
 @dataclass(frozen=True)
 class Label:
-    """One answer; without ``said`` a question."""
+    """One answer, or a question while ``said`` is empty."""
 
     first: tuple[str, ...]  # names of its frames
     second: tuple[str, ...]  # (): the first is rated, not compared
@@ -161,6 +161,6 @@ def answer_code(text: JudgeAnswer) -> str:
 
 
 def labelled_scene(task: Task[Any], camera: str) -> str:
-    """What labels call the scene that they are about."""
+    """Returns the name by which labels refer to their scene."""
     about = task.name, getattr(task, "robot", ""), camera, objects_hash(task)
     return " ".join(filter(None, about))

@@ -111,7 +111,7 @@ class SavedReplayBuffer(NStepReplayBuffer):
         return np.random.randint(0, self.size(), size=count)  # noqa: NPY002 - as SB3 draws
 
     def figures(self) -> dict[str, float]:
-        """What there is to say since the last call, beside rewards."""
+        """Returns figures for the metrics since the last call, beside rewards."""
         return {}
 
     def _get_samples(self, *args: Any, **kwargs: Any) -> ReplayBufferSamples:

@@ -24,7 +24,7 @@ TakenOver = Annotated[float, tyro.conf.arg(aliases=("--interventions",))]
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerConfig:
-    """What every learner has."""
+    """Settings that all learners have."""
 
     cheap_steps: ClassVar[bool] = True  # on-policy: many env steps, few updates per step
     makes_steps: ClassVar[bool] = True  # False: offline, from a fixed dataset
@@ -67,7 +67,7 @@ def goal_columns(sim: VecSim) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class OffPolicyConfig(LearnerConfig):
-    """What learners with a replay buffer share."""
+    """Settings of all learners with a replay buffer."""
 
     cheap_steps: ClassVar[bool] = False
     num_envs: int = 16  # environments simulated in parallel

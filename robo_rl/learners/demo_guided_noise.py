@@ -38,7 +38,8 @@ class DemoGuidedNoise(nn.Module):
         return MultivariateNormal(torch.zeros_like(own), scale_tril=factor, validate_args=False)
 
     def learn(self, obs: Tensor, off: Tensor) -> float:
-        """One update on how far (B, act_dim) demonstrations were off the policy; its loss."""
+        """Fits the noise to how far (B, act_dim) demonstrations differ from the policy; returns the
+        loss."""
         loss = -self.around(obs).log_prob(off).mean()
         self.optimizer.zero_grad()
         loss.backward()

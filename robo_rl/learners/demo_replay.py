@@ -108,7 +108,8 @@ class DemoReplay(EpisodeTransitions):
         self.reward, self.version = self._flatten_episodes(scored.reward), scored.version
 
     def state_dict(self) -> dict[str, Array]:
-        """What was scored, and a hash of what was played; the rest is played again."""
+        """Returns the scores, and a hash of the demonstrations, which are replayed when it is
+        loaded."""
         return {
             "reward": self.reward.copy(),
             "version": np.array(self.version),
@@ -210,7 +211,7 @@ def _replayable_env(source: str, sim: VecSim) -> BatchEnv:
 
 
 def _of_expert(episodes: int, sim: BatchEnv) -> Demonstrations:
-    """Those of the task's expert, the same for every run of ``sim``'s seed."""
+    """Returns demonstrations by the task's expert, the same for every run of ``sim``'s seed."""
     with tempfile.TemporaryDirectory() as folder:
         config = DemoConfig(episodes=episodes, seed=sim.seed, rate_limited=sim.shaped)
         made = write_demos(sim.task, Path(folder) / "demos", config)

@@ -58,7 +58,7 @@ class EnsembleConfig(SACConfig):
 
 
 def arguments(config: EnsembleConfig, parts: Parts) -> dict[str, Any]:
-    """Those of an EnsembleSAC, but for its ``policy``."""
+    """Returns the arguments of an EnsembleSAC except its ``policy``."""
     keywords = parts.keywords(
         config,
         members=config.critics,

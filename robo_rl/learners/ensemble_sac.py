@@ -220,7 +220,7 @@ def likelihood(actor: Any, obs: Tensor, action: Tensor) -> Tensor:
 
 
 def step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
-    """One update of what ``optimizer`` has."""
+    """Makes one update of the parameters of ``optimizer``."""
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -23,7 +23,7 @@ class Hook:
     name = ""  # under which checkpoints keep its state; empty: it has none
 
     def start(self, learner: Learner) -> None:
-        """The learner is made, and goes on from a checkpoint next if there is one."""
+        """Called once the learner is made, before a checkpoint is loaded."""
 
     def row(self, row: Mapping[str, float]) -> bool | None:
         """A metrics row was written, before its update; False ends training after the update."""
@@ -32,7 +32,7 @@ class Hook:
         """Between an update and the next rollout, with nothing half done; False ends training."""
 
     def state_dict(self) -> Mapping[str, Array]:
-        """What it must know to go on as if nothing had happened."""
+        """Returns the state that a resumed run needs."""
         return {}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:

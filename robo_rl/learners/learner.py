@@ -45,17 +45,17 @@ class Learner:
 
     @property
     def env_steps(self) -> int:
-        """Steps simulated so far, over all rows."""
+        """Steps simulated so far, summed over environments."""
         return self.algorithm.num_timesteps
 
     @property
     def reward_model(self) -> RewardModel | None:
-        """What rewards it; None: the task."""
+        """The reward model; None: the task's own reward."""
         return self.scorer.model if self.scorer else None
 
     @property
     def buffer(self) -> RolloutBuffer | SavedReplayBuffer:
-        """Where the algorithm keeps transitions."""
+        """The algorithm's rollout or replay buffer."""
         off_policy = isinstance(self.algorithm, OffPolicyAlgorithm)
         return self.algorithm.replay_buffer if off_policy else self.algorithm.rollout_buffer
 
@@ -83,7 +83,7 @@ class Learner:
 
 @dataclass(frozen=True)
 class Parts:
-    """What every algorithm is made of, whichever it is."""
+    """The parts of which every algorithm is made."""
 
     env: SB3VecEnv
     scorer: Scorer | None

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def check_memory(learner: Learner, env_steps: int) -> None:
-    """ValueError where what is kept of the steps up to ``env_steps``, beside what is there already,
-    takes more memory than is free; told when the first episodes have begun."""
+    """Raises ValueError where storing the steps up to ``env_steps`` takes more memory than is free.
+    It is called once the first episodes have started."""
     buffer, rows = learner.buffer, learner.env.num_envs
     replay = isinstance(buffer, SavedReplayBuffer)
     steps, filled = buffer.buffer_size, 0  # of all rows

@@ -20,7 +20,7 @@ MOST = 100.0  # times as much an action is imitated
 
 
 class IQLPolicy(EnsemblePolicy):
-    """Beside actor and critics what a state is worth."""
+    """An actor and critics with a state-value network."""
 
     value: Critics
 

@@ -31,7 +31,7 @@ Named = Annotated[str, tyro.conf.arg(aliases=("--base",))]  # it has no --tuning
 # Of several parents the first one's defaults count, so what a learner needs stands first.
 @dataclass(frozen=True, kw_only=True)
 class ResidualConfig(LearnerConfig):
-    """What every residual learner has."""
+    """Settings that all residual learners have."""
 
     base: Named = ""  # base policy: RUN, BUNDLE, FILE.onnx or controller:NAME
     scale: float = 0.3  # largest residual, as a share of the action range
@@ -50,7 +50,7 @@ class ResidualConfig(LearnerConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ResidualOffPolicyConfig(OffPolicyConfig, ResidualConfig):
-    """What residual learners with a replay buffer share."""
+    """Settings of residual learners with a replay buffer."""
 
     switch_on_steps: int = 10_000  # env steps of residual ramp-up; 0: none
     critic_updates: int = 1_000  # initial updates of the critic only
@@ -85,7 +85,7 @@ class ResidualEnsembleConfig(EnsembleConfig, ResidualOffPolicyConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ResidualTD3Config(TD3Config, ResidualOffPolicyConfig):
-    """TD3 of a residual on a frozen --base (as ResFiT does, arXiv:2509.19301)."""
+    """TD3 that trains a residual on a frozen --base (as ResFiT does, arXiv:2509.19301)."""
 
     noise: float = 0.3  # standard deviation of the exploration noise on residuals
 

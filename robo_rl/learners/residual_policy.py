@@ -257,7 +257,7 @@ class ResidualEnsemble(_OffPolicy, EnsembleSAC):
 
 
 class ResidualTD3(_OffPolicy, TD3):
-    """TD3 of a residual."""
+    """TD3 whose actor adds a bounded correction to the base's action."""
 
 
 POLICIES: Mapping[type[ResidualConfig], type[BasePolicy]] = {
@@ -270,7 +270,7 @@ POLICIES: Mapping[type[ResidualConfig], type[BasePolicy]] = {
 
 @dataclass(frozen=True)
 class ResidualParts(Parts):
-    """What an algorithm is made of that corrects a base."""
+    """The parts of an algorithm that trains a residual on a base."""
 
     base: FrozenBase
 

@@ -107,7 +107,7 @@ class _StopTraining(Exception):
 
 
 class _Loop(BaseCallback):
-    """What happens between SB3's rollouts and updates."""
+    """The steps between SB3's rollouts and updates: checkpoints, metrics, hooks."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class _Loop(BaseCallback):
         self._stop = False
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Goes on where the run that wrote ``checkpoint`` was."""
+        """Restores the run from ``checkpoint``."""
         extra = checkpoint.meta["extra"]
         self._began = {name: clock() - extra[name] for name, clock in _CLOCKS.items()}
         self._row_at, self._saved_at = int(extra["row_at"]), checkpoint.step

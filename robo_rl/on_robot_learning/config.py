@@ -34,7 +34,7 @@ VERDICT, STATE = "verdict", "task"
 
 @dataclass(frozen=True, kw_only=True)
 class OnRobotConfig:
-    """What is learned from, and how boldly."""
+    """Rewards, exploration and updates of learning on the arm."""
 
     reward: str = VERDICT  # verdict: of the episode; clip, others: on images; task: from state
     encoder: str = "embedded"  # image encoder: embedded[:PATH], or MODEL[:PRETRAINED]
@@ -77,7 +77,7 @@ class OnRobotConfig:
 
 @dataclass(frozen=True)
 class LearnerStatus:
-    """What the learner says of itself."""
+    """The learner's status file."""
 
     pid: int = 0  # process ID of the learner
     episodes: int = 0  # number of logs processed
@@ -89,12 +89,12 @@ class LearnerStatus:
 
     @property
     def trust(self) -> str:
-        """How far verdicts bear the reward out."""
+        """How well the reward agrees with verdicts, in words."""
         auc = "not known yet" if self.auc is None else f"{self.auc:.3f}"
         return f"{auc}: {'reward used' if self.trusted else 'reward not used, verdicts are'}"
 
     def line(self, reward: str) -> str:
-        """One line for people, about what was paid by ``reward``."""
+        """Returns one line on the status, with the reward's agreement if ``reward`` is a model."""
         bundle_state = f"that after {self.published} episodes" if self.published else "as it was"
         text = (
             f"{self.episodes} episodes, {self.arm_s / 60:.1f} minutes of arm time, "
@@ -103,12 +103,12 @@ class LearnerStatus:
         return text if reward == VERDICT else f"{text}; AUC of {reward}, {self.trust}"
 
     def write(self, folder: Path) -> None:
-        """Into ``folder``."""
+        """Writes the status file into ``folder``."""
         write_json(folder / TOLD, self)
 
     @classmethod
     def read(cls, folder: Path) -> LearnerStatus:
-        """What was last written in ``folder``."""
+        """Reads the status file in ``folder``."""
         path = folder / TOLD
         if not path.exists():
             return cls()

@@ -74,7 +74,7 @@ NUM_ENVS = 64  # simulations, in which alone the observations' scale is measured
 
 
 class ArmTransitions(EpisodeTransitions):
-    """What an arm did, in whole episodes, under the verdict's reward and a model's."""
+    """Transitions of whole episodes on the arm, with the verdict's reward and a model's."""
 
     def __init__(self, n_steps: int, gamma: float):
         self._n_steps, self._gamma = n_steps, gamma
@@ -97,7 +97,7 @@ class ArmTransitions(EpisodeTransitions):
         self.done = np.concatenate([part[f"{source}_done"] for part in self._parts])
 
     def sample(self, batch_size: int, env: Any = None) -> ReplayBufferSamples:
-        """As SB3's buffers."""
+        """Samples a batch as SB3's buffers do."""
         return self.draw(batch_size, torch.device("cpu"), self._n_steps, self._gamma)
 
 
@@ -244,7 +244,7 @@ class ArmLearner:
 
     # What goes on.
     def go_on(self) -> None:
-        """Until what drives has ended, and nothing is left to be read or learned."""
+        """Learns until the arm's process has ended and nothing is left to read or to learn."""
         self.status.write(self.run.path)
         while True:
             number = self.status.episodes

@@ -13,13 +13,13 @@ from reward_models.analysis.metrics import wilson
 
 
 class PolicyTrials:
-    """By the number that a policy was published under: how often it succeeded by itself."""
+    """Success counts of each published policy, in episodes without takeover."""
 
     def __init__(self) -> None:
         self._ended: dict[int, list[bool]] = defaultdict(list)
 
     def add(self, published: int, success: bool) -> None:
-        """An episode in which nobody took over."""
+        """Counts an episode without takeover."""
         self._ended[published].append(success)
 
     def success_lower_bound(self, published: int) -> float:

@@ -36,7 +36,7 @@ def write_page(run: RunDir, config: OnRobotConfig, status: LearnerStatus, left_o
 
 
 def episodes_by_driver(rows: dict[str, Array]) -> dict[str, Array]:
-    """{who acted: which of the judged episodes}."""
+    """Returns {who was in control: indices of the episodes with a verdict}."""
     judged = np.isfinite(rows["success"])
     hand = rows["by_hand"] > 0.5
     plain = (rows["explore"] == 0) & ~hand

@@ -88,7 +88,7 @@ class OnRobotSession:
 
     # What run_episodes asks.
     def before(self, index: int) -> tuple[PolicyBundle, PolicyProcess | None]:
-        """What acts in episode ``index``."""
+        """Returns the policy of episode ``index``."""
         published = self.status_of(index).published
         gone = self._policy is not None and not self._policy.alive
         if published != self._published or gone:
@@ -108,7 +108,7 @@ class OnRobotSession:
         return (bundle, acting) if self._policy else (acting, None)
 
     def after(self, index: int, result: RunResult) -> float:
-        """How much of the arm's time is over, of 1."""
+        """Returns the share of the arm's time that is used up."""
         status = LearnerStatus.read(self.folder)
         own = (index + 1 - status.episodes) * result.actions  # not read yet
         dt = self._bundle.manifest.control_dt if self._bundle else 0.0

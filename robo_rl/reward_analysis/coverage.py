@@ -40,8 +40,9 @@ POLICYS = 0.25  # as many episodes again of a run's policy, in shares of the oth
 
 @dataclass(frozen=True)
 class Coverage:
-    """One episode in each of ``N`` columns, ``T`` steps at most; what follows its end is not
-    ``valid``. Entry 0 is before the first action, entry t + 1 the successor of action t."""
+    """The episodes on which rewards are compared: ``N`` columns of at most ``T`` steps. Steps after
+    an episode's end are not ``valid``. Entry 0 is before the first action, entry t + 1 the
+    successor of action t."""
 
     task: Task[Any]
     states: Array  # (T+1, N, nstate)

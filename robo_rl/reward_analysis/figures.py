@@ -48,7 +48,7 @@ IMAGINED = 32  # successors that EPIC leaves each state for
 
 @dataclass(frozen=True)
 class JudgedReward:
-    """One reward, or control, to be judged."""
+    """One reward, or a control, that is evaluated."""
 
     name: str
     pay: Pay
@@ -196,7 +196,7 @@ def episode_outcomes(cover: Coverage) -> Array:
 
 
 def end_scores(rewards: Array, cover: Coverage) -> Array:
-    """(N,) mean pay of an episode's last steps, of rewards (T, N)."""
+    """Returns the mean reward (N,) of each episode's last steps; ``rewards`` (T, N)."""
     return np.array(
         [np.nanmean(rewards[max(0, n - END) : n, i]) for i, n in enumerate(cover.length)]
     )

@@ -60,7 +60,7 @@ OWN = {"task": dense, "sparse": sparse}  # rewards that are read off the simulat
 
 @dataclass(frozen=True)
 class Subject:
-    """What is to be judged."""
+    """The task, goal and rewards of a report."""
 
     task: Task[Any]
     goal: ReadGoal
@@ -73,7 +73,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class RewardReport:
-    """What came of it."""
+    """The result of ``judge_rewards``."""
 
     report: dict[str, Any]
     cover: Coverage
@@ -89,7 +89,7 @@ def judge_rewards(
     device: str = "cpu",
     progress: Callable[[str, float], None] = lambda stage, share: None,
 ) -> RewardReport:
-    """Judges rewards of one goal; ValueError where nobody judges that."""
+    """Evaluates rewards of one goal. Raises ValueError where the goal has no success judge."""
     task, goal = subject.task, subject.goal
     if not goal.key:
         raise ValueError(f"a reward is evaluated against a success judge: {goal.truth}")
@@ -191,7 +191,7 @@ def _covered(coverage: Coverage) -> dict[str, Figures]:
 
 
 def best_paid_failures(verdict: RewardReport, name: str, columns: Array) -> Array:
-    """Those of ``columns`` that end in failure, the best paid at their ends first."""
+    """Returns those of ``columns`` that end in failure, the highest reward at their ends first."""
     pay, lost = end_scores(verdict.paid[name], verdict.cover), episode_outcomes(verdict.cover) < 2
     some = columns[lost[columns]]
     return some[np.argsort(-pay[some], kind="stable")]
@@ -230,7 +230,7 @@ def write_failure_video(
 
 
 def subject_of_run(path: Path) -> Subject:
-    """What a finished run was rewarded by; ValueError where its reward cannot be judged."""
+    """Returns the subject of a finished run; ValueError where its reward cannot be evaluated."""
     from robo_rl.config.resolve import resolve
     from robo_rl.config.train_config import SettledConfig, from_json
     from robo_rl.training.train import reward_name

@@ -18,7 +18,7 @@ WIDE = 70  # characters of a title
 
 @dataclass(frozen=True)
 class PlotRow:
-    """An episode: what was said of it, and the frames it is surest of."""
+    """One episode of the plot: its figures, and the frames with the lowest and highest score."""
 
     figures: Mapping[str, Any]  # source, sentence, at, score; success, judged_by
     lowest: Array  # (H, W, 3) uint8

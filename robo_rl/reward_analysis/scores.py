@@ -35,7 +35,7 @@ class StepSelection:
         return np.arange(len(self.action))[:, None] < self.length
 
     def some(self, columns: slice) -> StepSelection:
-        """Those of the stretches."""
+        """Returns a selection of the segments."""
         arrays = self.column[columns], self.entry[:, columns], self.action[:, columns]
         return StepSelection(*arrays, self.length[columns], self.turned)
 
@@ -81,7 +81,7 @@ def reversed_steps(way: StepSelection) -> StepSelection:
 
 
 class SelectionScores(NamedTuple):
-    """What was paid along a way."""
+    """A reward's scores along selected steps."""
 
     reward: Array  # (L, C) float, nan where nothing was scored
     parts: Mapping[str, Array]  # {component: (L, C)}

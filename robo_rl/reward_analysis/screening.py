@@ -77,7 +77,7 @@ def archive_episodes(task: Task[Any]) -> tuple[ArchiveEpisodes, Array]:
 
 
 def screen_program(program: Program, task: Task[Any]) -> ScreeningResult:
-    """What the screens say of a program for a task's goal."""
+    """Returns the screens' findings on a program for a task's goal."""
     archive, _ = archive_episodes(task)
     model = ProgramReward(program, episode_steps=len(archive.success))
     return screen_reward(model.score(archive.segment).reward.astype(float), archive)

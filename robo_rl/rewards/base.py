@@ -24,7 +24,7 @@ class RewardConfig:
 
 @dataclass(frozen=True)
 class RewardRequest:
-    """What a reward is made from."""
+    """Goal, env and settings from which a reward is made."""
 
     goal: ReadGoal
     env: BatchEnv | GymnasiumEnv  # a BatchEnv is only read; a GymnasiumEnv is also stepped
@@ -52,7 +52,7 @@ class BuiltReward:
 
 @dataclass(frozen=True)
 class RewardType:
-    """One kind of reward."""
+    """An entry of the table of rewards."""
 
     says: str  # one-line description
     build: Callable[[RewardRequest], BuiltReward]

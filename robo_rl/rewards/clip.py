@@ -64,7 +64,7 @@ OPPOSITE = {
 
 @dataclass(frozen=True, kw_only=True)
 class ClipConfig(RewardConfig):
-    """How the CLIP reward is made."""
+    """Settings of the CLIP reward."""
 
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16
@@ -343,7 +343,7 @@ def _embedder(
 
 
 def _term(request: RewardRequest) -> Program | None:
-    """What a score is multiplied by; ValueError where it cannot be read."""
+    """Returns the program that scales the score; ValueError where it cannot be parsed."""
     if not (text := request.settings.term):
         return None
     try:
@@ -356,8 +356,8 @@ def _term(request: RewardRequest) -> Program | None:
 
 
 def sample_frames(request: RewardRequest, encoder: TorchEncoder, scene: SceneConfig) -> np.ndarray:
-    """Frames (M, H, W, 3) that the scale of a score is measured on: of scattered and random states,
-    in somebody else's env of random moves."""
+    """Returns frames (M, H, W, 3) on which the scale of a score is measured: of random starts and
+    random actions; of an external env, of random actions only."""
     env = request.env
     if isinstance(env, GymnasiumEnv):
         request.progress("scale", 0.0)

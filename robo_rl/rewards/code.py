@@ -27,7 +27,7 @@ def task_reward(request: RewardRequest) -> BuiltReward:
 
 
 def sparse(request: RewardRequest) -> BuiltReward:
-    """The verdict of whoever judges the goal; ValueError where nobody does."""
+    """Returns the success judge's reward; ValueError where the goal has no judge."""
     if not request.goal.key:
         raise ValueError(f"--reward sparse needs a goal with a success judge: {request.goal.truth}")
     return BuiltReward(None, "1 where the goal holds, else 0", "success alone")

@@ -23,7 +23,7 @@ MAKE = "make one: robo-rl reward picture --task TASK --goal KEY --out goal.png"
 
 @dataclass(frozen=True, kw_only=True)
 class GoalImageConfig(RewardConfig):
-    """How likeness to a goal picture is measured."""
+    """Settings of the similarity to a goal picture."""
 
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16

@@ -26,7 +26,7 @@ PAIRS = ("first", "second", "answer")  # what a file of preferences has of them
 
 @dataclass(frozen=True, kw_only=True)
 class LearnedConfig(RewardConfig):
-    """How a learned scorer is used."""
+    """Settings of a learned scorer."""
 
     encoder: str = "embedded"  # must be the encoder it was trained with
     # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16
@@ -37,14 +37,14 @@ class LearnedConfig(RewardConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class SuccessConfig(LearnedConfig):
-    """How a success classifier is used."""
+    """Settings of a success classifier as a reward."""
 
     form: Literal["sparse", "probability"] = "sparse"  # 0 or 1 by threshold; or the probability
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreferencesConfig(LearnedConfig):
-    """How a reward learned from preferences is used, and what is asked while a policy learns."""
+    """Settings of a reward learned from preferences, and of queries during training."""
 
     answers: int = 0  # online answers of a scripted oracle; 0: none
     noise: float = 0.2  # share of flipped answers
@@ -95,7 +95,7 @@ def value(request: RewardRequest) -> BuiltReward:
 
 
 def preferences(request: RewardRequest) -> BuiltReward:
-    """Preferences from their file, and who goes on asking, if somebody does."""
+    """Loads a reward learned from preferences, and its labeller if queries continue."""
     from reward_models.scorers.preferences import PreferencePairs, Preferences
 
     config = request.settings
@@ -170,7 +170,7 @@ def load_scorer_file(
 def built_reward(
     request: RewardRequest, model: EmbeddingReward, card: dict[str, Any], what: str
 ) -> BuiltReward:
-    """The reward, and what is said of it."""
+    """Returns the reward with its description."""
     encoder = model.encoder
     return BuiltReward(
         model,

@@ -45,7 +45,7 @@ MAKE = "make one of the task's expert: robo-rl demos TASK FOLDER --episodes 1, t
 
 @dataclass(frozen=True, kw_only=True)
 class VideoSimilarityConfig(RewardConfig):
-    """How likeness to a film is measured."""
+    """Settings of the similarity to a demonstration video."""
 
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16
@@ -61,7 +61,7 @@ class VideoSimilarityConfig(RewardConfig):
 
 
 class VideoSimilarityReward:
-    """See the module's text."""
+    """The reward described in the module's docstring."""
 
     needs, causal, version = frozenset({"frames"}), True, 0
     episodic = True  # what it pays is for the whole episode: its time limit ends the return, too
@@ -89,7 +89,8 @@ class VideoSimilarityReward:
         return np.einsum("nkd,kd->n", films, self.goal) / self.frames
 
     def calibrate(self, rows: Array) -> None:
-        """Sets phi's scale by films that stand still at states with unit rows (M, D)."""
+        """Sets the scale of phi from videos that show one still state each; unit rows (M, D) of
+        states."""
         still = np.broadcast_to(rows[:, None], (len(rows), self.frames, rows.shape[1]))
         low, high = np.quantile(self.raw(still), QUANTILES)
         self.scale = float(low), float(high)
@@ -183,7 +184,7 @@ def demonstration(path: Path, camera: str, own: str) -> SourceEpisode:
 
 
 def actor(path: Path) -> str:
-    """Who acted in what lies at ``path``, as far as that says it."""
+    """Returns who acted in the episodes at ``path``, as far as the files state it."""
     metadata = path / "data" / "metadata.json"
     if metadata.is_file():
         return f"by the {json.loads(metadata.read_text())['algorithm_name']}"

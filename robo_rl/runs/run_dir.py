@@ -63,7 +63,7 @@ class CheckpointError(Exception):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What is needed to continue a run."""
+    """The data from which a run continues."""
 
     step: int  # env_steps
     weights: Mapping[str, Array]  # networks and optimisers
@@ -323,8 +323,8 @@ class RunDir:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """While nobody else trains in it; ValueError where somebody does. The lock is the folder's,
-        and goes with the process that has it."""
+        """Locks the run against other processes; ValueError where another one trains in it. The
+        lock is released when the process ends."""
         folder = os.open(self.path, os.O_RDONLY)
         try:
             try:
@@ -404,7 +404,7 @@ class RunDir:
 
     @property
     def going_on(self) -> str:
-        """The command by which it goes on."""
+        """The command that resumes the run."""
         command = "learn-on-arm" if self.config.get("learner") == "on-arm" else "train"
         return f"robo-rl {command} --resume {self.path}"
 
@@ -444,7 +444,8 @@ class RunDir:
         return self._written(checkpoint, BEST)
 
     def best(self) -> Checkpoint | None:
-        """What was best so far, if anything was; CheckpointError where it is damaged."""
+        """Returns the best checkpoint so far, None without one; CheckpointError where it is
+        damaged."""
         path = self.checkpoints_path / BEST
         return load_checkpoint(path) if path.exists() else None
 

@@ -45,7 +45,7 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True, kw_only=True)
 class ScorerConfig:
-    """What all kinds are told."""
+    """Settings that all kinds of scorers share."""
 
     task: str = "reach"  # as `robo-rl list tasks` shows
     robot: str = ""  # name from `robo-rl list robots`; empty: the task's own
@@ -101,7 +101,7 @@ class ScorerConfig:
 
 @dataclass(frozen=True)
 class TrainingInputs:
-    """What a kind is taught from."""
+    """The data that a scorer is trained on."""
 
     task: Task[Any]
     goal: ReadGoal
@@ -112,7 +112,7 @@ class TrainingInputs:
 
 @dataclass(frozen=True)
 class TrainedScorer:
-    """What came of it."""
+    """The result of ``ScorerConfig.train``."""
 
     heads: list[Head]
     figures: dict[str, Any]
@@ -359,7 +359,7 @@ def train_scorer(
 
 
 def describe_episodes(episodes: EmbeddedEpisodes) -> str:
-    """Whose episodes, and how many of them met the goal: for the card and for reports."""
+    """Returns who acted in the episodes and how many met the goal, for the card and for reports."""
     met = episodes.met()
     return "; ".join(
         f"{count} episodes of {who} ({int(met[np.array(episodes.by) == who].sum())} meet the goal)"

@@ -21,7 +21,7 @@ TOTALS: dict[EqualTotal, tuple[str, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class SearchConfig:
-    """One search."""
+    """Settings of one search."""
 
     task: str = "reach"  # as `robo-rl list tasks` shows
     goal: str = ""  # a sentence with a success judge
@@ -112,6 +112,5 @@ class SearchConfig:
 
     @property
     def judged_steps(self) -> int:
-        """Env steps of each training that the verdict is about: half of the search's and its own
-        winner's, unless told otherwise, so that what was found is also learned."""
+        """Env steps of each final training: ``final_env_steps`` or those of all candidates."""
         return self.final_env_steps or self.search_steps

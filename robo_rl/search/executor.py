@@ -25,7 +25,7 @@ _POLL_S = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingLimits:
-    """What one training may use."""
+    """Time and memory limits of one training."""
 
     seconds: float = 3600.0  # wall clock
     stall_s: float = 180.0  # without a sign of life

@@ -15,8 +15,8 @@ from sims.core.task import Task
 
 
 def refusals(texts: Sequence[str], card: TaskCard, judged: Task[Any] | None = None) -> list[str]:
-    """For each program why it may not be trained with; empty: it may. With a task, its archive of
-    known policies is asked too."""
+    """Returns for each program why it is refused; empty: it is accepted. With a task, the screens
+    on its archive of known policies are run too."""
     found = []
     for text in texts:
         try:

@@ -21,7 +21,7 @@ WRITERS = ("llm", *METHODS)  # llm: Eureka's method
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig(RemoteModelConfig):
-    """Where a language model is, and what may be spent on it."""
+    """Address and budget of a language model."""
 
     model: str = ""  # model name at the endpoint
     repairs: int = 3  # repair attempts per program

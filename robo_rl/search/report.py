@@ -25,7 +25,7 @@ NATURE = " (templates and mutation, no understanding)"
 
 
 def cost_line(summary: Mapping[str, Any]) -> str:
-    """What a language model has cost."""
+    """Returns one line on what a language model has cost."""
     used = summary.get("spent") or {}
     if not used:
         return ""
@@ -47,7 +47,7 @@ def baseline_line(summary: Mapping[str, Any]) -> str:
 
 
 def headline(summary: Mapping[str, Any]) -> str:
-    """One line: what the search found beside what it is compared with."""
+    """Returns one line: the search's success beside its baselines."""
     verdict = summary["verdict"]
     parts = [f"{name} {100 * row['success']:.1f} %" for name, row in verdict.items()]
     baselines = f"; {baseline_line(summary)}" if baseline_line(summary) else ""

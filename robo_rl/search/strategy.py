@@ -55,7 +55,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class CandidateResult:
-    """What became of a candidate: ``rank`` orders candidates, more is better."""
+    """The result of a candidate; a higher ``rank`` is better."""
 
     candidate: Candidate
     rank: tuple[float, ...]  # empty: it failed
@@ -64,7 +64,7 @@ class CandidateResult:
 
 
 class History:
-    """What a search has asked and been told: the side of ask and tell that all writers share."""
+    """The candidates that a search has proposed and their results; shared by all writers."""
 
     def __init__(self) -> None:
         self.results: dict[str, CandidateResult] = {}
@@ -79,7 +79,7 @@ class History:
         self.results[told.candidate.name] = told
 
     def best(self) -> list[CandidateResult]:
-        """Those that were trained, best first."""
+        """Returns the candidates that were trained, best first."""
         known = [t for t in self.results.values() if t.rank]
         return sorted(known, key=lambda t: t.rank, reverse=True)
 

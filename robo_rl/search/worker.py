@@ -117,7 +117,7 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
 
 
 class _RewardRecorder:
-    """What the episodes of an evaluation are paid, beside how they end."""
+    """Records the rewards of evaluation episodes and how they end."""
 
     def __init__(self, env: Any, model: Any):
         self.env, self.model = env, model
@@ -160,7 +160,7 @@ class _RewardRecorder:
 
 
 def take_replay(learner: Any, path: str, model: Any) -> None:
-    """Begins with another candidate's transitions, scored anew by this one's program."""
+    """Starts from another candidate's transitions, relabelled by this one's program."""
     from robo_rl.runs.run_dir import read_npz
 
     learner.buffer.load_state_dict(read_npz(Path(path)))

@@ -58,7 +58,7 @@ CAMERA, LIGHT, SHARE = 0.06, 0.25, 0.7  # how far both are moved, and in what sh
 
 @dataclass(frozen=True)
 class SceneView:
-    """What is looked at, and from where."""
+    """A task, its objects and the camera that shows them."""
 
     task: str  # or gym:ID
     robot: str = ""  # empty: the task's own
@@ -71,7 +71,7 @@ class SceneView:
         return task_of_config(vars(self))
 
     def home(self) -> TrainingScene:
-        """By which weights name it."""
+        """The scene by which weights name it."""
         task = self.task_made()
         camera = self.camera or task.cameras[0].name
         return TrainingScene(task.name, getattr(task, "robot", ""), camera, objects_hash(task))
@@ -88,7 +88,7 @@ class GradedFrames:
 
 @dataclass(frozen=True)
 class FrameOptions:
-    """What is drawn of scenes, and what says how true captions are of it."""
+    """Which captions and objects the frames of a training are rendered and graded for."""
 
     captions: Path | None = None  # user captions; None: the built-in ones
     goals: tuple[str, ...] = ()  # additional training sentences
@@ -231,7 +231,8 @@ def held_out(view: SceneView, captions: Path, count: int, seed: int) -> GradedFr
 
 
 def any_tables(count: int, seed: int) -> list[str]:
-    """So many lists of two to ``CROWD`` things, each the only one of its colour and shape."""
+    """Returns lists of two to ``CROWD`` objects, each object the only one of its colour and shape
+    in its list."""
     rng = np.random.default_rng([seed, TABLES])
     known = [f"{colour} {shape}" for colour in COLOURS for shape in SHAPES]
     loose = [name for name in known if not name.endswith("plate")]
@@ -244,7 +245,7 @@ def any_tables(count: int, seed: int) -> list[str]:
 
 
 def names_of(views: Sequence[SceneView]) -> frozenset[str]:
-    """What things of the tables may be called, in any colours: ``red ball``."""
+    """Returns the names that objects of the tables may have, in any colours: ``red ball``."""
     things = [thing for view in views for thing in parse_object_list(view.things)]
     return frozenset(f"{colour} {thing.shape}" for thing in things for colour in COLOURS)
 

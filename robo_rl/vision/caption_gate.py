@@ -46,7 +46,7 @@ LEAST = 4  # px of a thing from which on a frame shows its colour
 
 @dataclass(frozen=True)
 class CaptionCell:
-    """How well one caption is seen."""
+    """How well scores agree with one caption."""
 
     text: str
     auc: float | None  # None where too few states are true, or false
@@ -121,7 +121,7 @@ def caption_cells(
 
 
 def own_caption_cells(encoder: TorchEncoder, held: GradedFrames) -> list[CaptionCell]:
-    """Cells of somebody's own captions, on frames of other episodes."""
+    """Evaluates own captions on frames of held-out episodes."""
     [graded] = held.seen
     scores = encoder.encode(held.frames) @ encoder.encode_texts(graded.texts).T
     return caption_cells(scores, graded.truth >= TRUE, graded.truth, graded.texts)
@@ -198,8 +198,8 @@ def gate(
 def occluded_objects(
     env: BatchEnv, states: Array, camera: str, look: Appearance | None
 ) -> dict[str, Array]:
-    """{pose signal: (M,) bool} of the loose things of a task: whether its frame of a state, seen so
-    by ``camera``, hides one, beyond its edge, beneath the arm or behind another thing."""
+    """Returns {pose signal: (M,) bool} of a task's loose objects: whether ``camera``'s frame of a
+    state hides it, beyond the edge, below the arm or behind another object."""
     numbered = dataclasses.replace(look or Appearance(), numbered=True)
     geoms = geom_ids(env.render_states(states, camera, look=numbered))
     return {
@@ -271,7 +271,7 @@ def summary(found: Sequence[CaptionCell]) -> dict[str, float]:
 
 
 def summarize_scenes(found: Mapping[TrainingScene, Mapping[str, Any]]) -> dict[str, Any]:
-    """What a card says of the gates {home: its figures}: scene by scene, and in all."""
+    """Returns the card's figures, scene by scene and in total, of {home: figures}."""
     scenes, rates = [], []
     cells: dict[str, list[dict[str, Any]]] = {"plain": [], "moved": [], "unseen": []}
     for home, figures in found.items():

@@ -44,7 +44,7 @@ RAISED = 0.02  # share of states, those with the tip highest, in which the arm h
 
 @dataclass(frozen=True, kw_only=True)
 class SceneConfig:
-    """How a scene is distilled."""
+    """Settings of a scene's distillation."""
 
     frames: int = 8000  # rendered and encoded once per scene
     holdout: int = 500  # of these, held out for the error

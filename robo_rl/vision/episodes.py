@@ -37,7 +37,7 @@ DRAWN_AS = 3  # raised when episodes are played or kept otherwise
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodesConfig:
-    """Whose episodes, and how many."""
+    """Who acts in the training episodes, and how many of each."""
 
     demonstrations: int = 120  # episodes of the scripted expert, with noise; 0: none
     lost: int = 60  # failed episodes of the expert, which leaves its path

@@ -190,7 +190,7 @@ def model_answers(
 
 
 def read_answer(prompt: str, keys: Mapping[str, str]) -> str:
-    """What was typed, as a store has it; empty at the end of the input or where one quits."""
+    """Returns the typed answer as the store writes it; empty at the end of the input or after q."""
     while True:
         try:
             typed = input(prompt).strip().lower()

@@ -244,7 +244,7 @@ def _out(command: TrainClipCommand) -> Path:
 def _card(
     command: TrainClipCommand, homes: Sequence[Any], config: FitConfig, seconds: float
 ) -> dict[str, Any]:
-    """What the weights say of themselves."""
+    """Returns the card of the weights."""
     where = f"--out {command.out}" if command.out else "--ship"
     of = ""
     if command.out:

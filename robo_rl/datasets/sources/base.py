@@ -38,7 +38,7 @@ class SourceEpisode:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions:
-    """What is to be seen of a source."""
+    """Which episodes and frames of a source are read."""
 
     goal: str = ""  # goal sentence; empty: the source's own
     task: str = "reach"  # task with its objects, if the source has none
@@ -83,7 +83,7 @@ class SourceKind:
 
 
 def sentence_of(task: Task[Any]) -> str:
-    """What the goal of a task asks for, in words."""
+    """Returns the sentence of a task's goal."""
     if task.formula is None:
         return task.goals()[task.goal].sentence
     card = from_dict(task.card())

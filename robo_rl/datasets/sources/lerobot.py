@@ -23,7 +23,7 @@ def matches(path: Path) -> bool:
 
 
 def episodes(path: Path, watch: SourceOptions) -> Iterator[SourceEpisode]:
-    """Its episodes, each with the sentence of its task."""
+    """Yields the dataset's episodes, each with the sentence of its task."""
     require_packages(f"{path} is a LeRobotDataset; to read it")
     info = read_json(path / INFO)
     if not str(info.get("codebase_version")).startswith("v3."):

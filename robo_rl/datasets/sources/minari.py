@@ -18,7 +18,8 @@ def matches(path: Path) -> bool:
 
 
 def episodes(path: Path, watch: SourceOptions) -> Iterator[SourceEpisode]:
-    """Its episodes, those that failed too: each action from where the episode began."""
+    """Yields the dataset's episodes, failed ones too, by replaying each action from the initial
+    state."""
     demos = read_demonstrations(path, failures=True)
     if not demos.start.shape[1]:
         raise ValueError(

@@ -21,7 +21,8 @@ def matches(path: Path) -> bool:
 
 
 def episodes(path: Path, watch: SourceOptions) -> Iterator[SourceEpisode]:
-    """An episode of each log: the pictures taken while somebody drove, the verdict as its end."""
+    """Yields an episode per log: the frames taken while a policy or an operator was in control, and
+    its verdict."""
     for one in log_files([path])[: watch.episodes]:
         episode = _episode(one, watch)
         if episode is not None:
