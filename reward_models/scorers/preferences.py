@@ -164,7 +164,9 @@ class PreferencesLoss:
         if len(pairs) < 2 * HELD:
             raise ValueError(f"expected at least {2 * HELD} answers for training, got {len(pairs)}")
         if not pairs.enough:
-            raise ValueError("all ratings of the training or test part are equal: give more")
+            raise ValueError(
+                "all ratings of the training or the test part are equal: add ratings that differ"
+            )
         fit, held = np.flatnonzero(~pairs.held), np.flatnonzero(pairs.held)
         dim = pairs.first.shape[2]
         first, second = (

@@ -27,7 +27,7 @@ DOTS = 10_000  # px/m of printed sheets: 254 dots to the inch
 
 @dataclass(frozen=True, kw_only=True)
 class ServosCommand:
-    """An arm's servos: zero, range and settings, with the arm limp and a person at it."""
+    """Calibrates an arm's servos: zero, range and settings, with torque off and an operator."""
 
     port: str  # device path, or the USB adapter's serial number
     out: Path | None = None  # calibration file to write, in LeRobot's format; default NAME.json
@@ -36,7 +36,7 @@ class ServosCommand:
 
 @dataclass(frozen=True, kw_only=True)
 class CameraCommand:
-    """A camera's lens from pictures of the board, and its place from one of them."""
+    """Calibrates a camera's lens from images of the board, and its pose from one of them."""
 
     pictures: Path  # folder of PNG or JPEG images of the board
     out: Path = Path("camera.json")  # camera file to write
@@ -52,7 +52,7 @@ class CameraCommand:
 
 @dataclass(frozen=True, kw_only=True)
 class SheetsCommand:
-    """Board and tags to print at full size, and the file that says which tag is where."""
+    """Writes the board and tags to print at full size, and the tag layout file."""
 
     task: str = "reach"  # task whose objects get tags
     robot: str = "so101"  # robot of the scene
@@ -60,7 +60,7 @@ class SheetsCommand:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Calibrates what is named."""
+    """Runs the chosen calibration."""
     servos = {name: _servos(name) for name in arms.ARMS if arms.spec(name).calibrated}
     command: Any = tyro.extras.subcommand_cli_from_dict(
         servos | {"servo": _step_test, "camera": _camera, "tags": _sheets},

@@ -17,7 +17,7 @@ SENTENCE = "the gripper touches the red cube"
 
 @dataclass(frozen=True, kw_only=True)
 class DemoCommand:
-    """The whole line on the embedded defaults: sentence, reward, policy, report, simulated arm."""
+    """End-to-end demo with the embedded CLIP: sentence, reward, policy, report, simulated arm."""
 
     goal: str = SENTENCE  # goal, as a sentence
     distill: bool = False  # score state with a distilled model; else render every step
@@ -27,7 +27,7 @@ class DemoCommand:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Trains from what a CLIP says of frames, judges it, runs it on a simulated arm."""
+    """Trains a policy from a CLIP reward, evaluates it and runs it on a simulated arm."""
     command = tyro.cli(DemoCommand, args=list(argv), prog="robo-rl demo")
     from robo_rl.arm.episodes import run_emulated
     from robo_rl.evaluation.evaluate import summary_line

@@ -1,4 +1,4 @@
-"""`robo-rl list`: what there is."""
+"""`robo-rl list`: the tables of tasks, robots, rewards, learners and signals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from robo_rl.commands.options import Json
 
 @dataclass(frozen=True, kw_only=True)
 class ListCommand:
-    """Lists what there is."""
+    """Lists tasks, robots, rewards and learners, or the signals of a task."""
 
     what: tyro.conf.Positional[
         Literal["all", "tasks", "robots", "rewards", "learners", "signals"]

@@ -18,11 +18,10 @@ Json = Annotated[bool, tyro.conf.arg(name="json")]  # of a field that cannot be 
 
 @dataclass(frozen=True, kw_only=True)
 class UnreadOptions:  # reading_offers.py takes it out before the others are parsed; --help shows it
-    """Used where --goal cannot be parsed."""
+    """Suggestions for a --goal that cannot be parsed."""
 
-    # Of what is offered instead, the one to take unasked.
-    accept: int = 0
-    # Who offers it: grammar (the embedded proposer) or llm, a model of --reading.
+    accept: int = 0  # number of the suggestion to train without asking; 0: ask
+    # What suggests goals: grammar (the embedded proposer) or llm (the model of --reading).
     reader: str = "grammar"
 
 

@@ -55,7 +55,9 @@ def main(argv: Sequence[str]) -> int:
         print(f"replay: NOT identical: {again.differs}")
     for use in sorted(uses, key=lambda u: -u.share):
         if use.share > 0:
-            print(f"limit {use.limit:12} {100 * use.share:5.1f} % of ticks, most {use.joint}")
+            print(
+                f"limit {use.limit:12} {100 * use.share:5.1f} % of ticks, most often at {use.joint}"
+            )
     if not math.isnan(demand):
         print(f"the policy asked for up to {demand:.1f} times the allowed speed")
     if difference is not None:

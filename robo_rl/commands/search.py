@@ -24,8 +24,8 @@ from robo_rl.search.run import search
 class SearchCommand(SearchConfig):
     """Searches for a reward program: TASK --goal "a sentence" --writer offline.
 
-    Programs are proposed in rounds, trained in processes of their own and chosen by ground-truth
-    success on selection seeds; the winner is trained again and judged on seeds that chose nothing.
+    Programs are proposed in rounds, trained in subprocesses and selected by ground-truth success on
+    validation episodes; the winner is trained again and evaluated on test episodes.
     """
 
     task: tyro.conf.Positional[str] = "reach"  # as `robo-rl list tasks` shows

@@ -18,7 +18,7 @@ from sims.core.multi_goal import ANY
 
 @dataclass(frozen=True, kw_only=True)
 class TeleopCommand(ArmSessionOptions):
-    """A person drives an arm, with no policy, and every episode is recorded."""
+    """Teleoperates an arm and records every episode; no policy runs."""
 
     task: str = "reach"  # task name, see `robo-rl list tasks`
     goal: str = ""  # goal of the task, as a sentence or a key; empty: the first one

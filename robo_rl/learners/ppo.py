@@ -28,9 +28,9 @@ class PPOConfig(LearnerConfig):
     log_std_init: float = -1.5  # log of the initial standard deviation of actions
     normalise_reward: bool = False  # scale rewards to unit variance of returns
     max_grad_norm: float = 0.5  # gradient norm limit
-    # Of the spread of a column that means anything (``Task.least_spread``), what is taken at least
-    # for its deviation: some millimetres, by which an arm sees things off. With all of it a push
-    # takes twice the steps.
+    # Least standard deviation of an observation column, as a share of the task's smallest
+    # meaningful spread (``Task.least_spread``): sensor errors of millimetres stay small. At 1 a
+    # push needs twice the steps.
     obs_floor: float = 0.1
     obs_still: float = 1.0  # share of the minimum above which a column counts as moving
 

@@ -31,14 +31,14 @@ class SearchConfig:
     writer: str = "offline"  # proposer: offline, llm, text2reward, eureka, card
     candidates: int = 6  # programs per round
     rounds: int = 2  # proposal rounds, each based on earlier results
-    env_steps: int = 9_600  # of a full candidate training; early rungs are shorter
+    env_steps: int = 9_600  # env steps of a candidate's full training; early rungs are shorter
     episode_s: float = 0.0  # s, training episode length; 0: the task's; evaluation: full
-    rungs: int = 3  # successive halving: steps double, the better half stays
+    rungs: int = 3  # rungs of successive halving: steps double and the better half stays
     seed: int = 0  # seed of proposals and trainings
     validation_episodes: int = 256  # episodes that rank candidates
     episodes: int = 1000  # final evaluation episodes
     final_seeds: int = 1  # final training seeds of the winner and each baseline
-    final_env_steps: int = 0  # of each of those; 0: as all candidates in total
+    final_env_steps: int = 0  # env steps of each final training; 0: as all candidates in total
     equal_total: EqualTotal = "none"  # baselines that get the total steps of the search
     screens: bool = True  # reject rewards that rank archived policies badly
     relabel: bool = False  # off-policy: start from the best replay buffer, relabelled

@@ -12,14 +12,14 @@ import importlib
 from collections.abc import Sequence
 
 ACTIONS = {
-    "read": "how a sentence is understood for a task",
+    "read": "parse a goal sentence for a task",
     "write": "write a reward program for a sentence, by templates or a language model",
-    "check": "read reward programs, run them on probes, and say what is wrong",
-    "picture": "pictures of a goal that is met, for --reward goal-image:FILE",
-    "train": "a small CLIP on frames; `train success|progress|preferences|proposer`: other kinds",
-    "label": "which of two stretches is better, asked in the terminal",
-    "report": "judge any reward, a run's, or an encoder's captions against the simulator's truth",
-    "score": "score episodes against a sentence: of runs, logs, data sets, videos",
+    "check": "check reward programs: language, units, runtime probes, screens",
+    "picture": "render frames that meet a goal, for --reward goal-image:FILE",
+    "train": "train a CLIP, or `train success|progress|critic|value|preferences|proposer`",
+    "label": "label which of two segments is better, in the terminal or a browser",
+    "report": "evaluate rewards or an encoder against the simulator's success judge",
+    "score": "score episodes of runs, logs, datasets and videos against a sentence",
 }
 
 

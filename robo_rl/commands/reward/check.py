@@ -21,9 +21,9 @@ from sims.core.task import Task
 
 @dataclass(frozen=True, kw_only=True)
 class CheckCommand(SceneOptions):
-    """Judges reward programs: the language, units and shapes, then probes in a child process; with
-    --goal also what they pay to episodes of known policies (preference, hacks, farming, living
-    income, order of stages)."""
+    """Checks reward programs: language, units and shapes, then probes in a subprocess; with --goal
+    also their rewards on episodes of known policies (preference order, reward hacking, reward
+    farming, reward for staying alive, order of stages)."""
 
     files: tyro.conf.Positional[tuple[Path, ...]]  # programs
     task: str  # task whose signals they read
