@@ -175,7 +175,7 @@ def test_hindsight_reward_is_success_of_the_relabelled_goal(
     steps: int, size: int, n_steps: int
 ) -> None:
     buffer = filled(steps, size, n_steps)
-    batch = buffer._in_hindsight(400)
+    batch = buffer._sample_hindsight(400)
     another = 0
     for i in range(400):
         obs, after = batch.observations[i].numpy(), batch.next_observations[i].numpy()
@@ -208,14 +208,14 @@ def test_hindsight_keeps_termination(before: int) -> None:
     at, row = np.nonzero(buffer.dones * (1.0 - buffer.timeouts))
     assert len(at) > 2 and at.min() > 3
     step = at - before
-    batch = buffer._under(step, row, buffer.ended[step, row], np.zeros(len(at), int))
+    batch = buffer._relabelled(step, row, buffer.ended[step, row], np.zeros(len(at), int))
     np.testing.assert_array_equal(batch.dones[:, 0], float(before < 3))
     np.testing.assert_allclose(batch.discounts[:, 0], 0.9 ** min(before + 1, 3), rtol=1e-6)
 
 
 def test_hindsight_samples_reached_goals_including_rare_ones() -> None:
     buffer = filled(100, 100)
-    batch = buffer._in_hindsight(4_000)
+    batch = buffer._sample_hindsight(4_000)
     goals = batch.observations[:, buffer.columns].argmax(dim=1).numpy()
     for i in range(300):
         at, row = found(buffer, batch.observations[i].numpy())

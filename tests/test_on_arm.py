@@ -208,7 +208,7 @@ class InThread:
         self._thread.start()
 
     def _learn(self, folder: Path) -> None:
-        ArmLearner(folder, self._over.is_set).go_on()
+        ArmLearner(folder, self._over.is_set).learn_until_stopped()
 
     def poll(self) -> int | None:
         return None if self._thread.is_alive() else self.returncode

@@ -101,7 +101,7 @@ def test_demos_policy_can_start_as_a_clone(
     )
     algorithm = learner.algorithm
     prior = algorithm.replay_buffer.prior
-    obs, action = (x.numpy() for x in prior.exemplary(256, algorithm.device))
+    obs, action = (x.numpy() for x in prior.sample_successful(256, algorithm.device))
 
     def off() -> float:
         return float(np.abs(learner.act(obs) - action).mean())

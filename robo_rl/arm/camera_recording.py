@@ -28,7 +28,7 @@ class CameraRecording:
         self.camera = RecordedCamera(self._drawn, task.cameras[0].name)
         self._period, self._taken = task.control_dt, -np.inf
 
-    def beside(self, eyes: Perception, clock: Clock) -> Perception:
+    def with_recording(self, eyes: Perception, clock: Clock) -> Perception:
         """``eyes``, whose every look has a picture taken where one is due."""
         self._eyes, self._clock, self._taken = eyes, clock, -np.inf
         return self

@@ -89,7 +89,7 @@ class EmulatedStage:
                 [TagPerception(*c, clock=clock, period=FRAME_S) for c in self._cameras]
             )
         if self._filming:
-            eyes = self._filming.beside(eyes, clock)
+            eyes = self._filming.with_recording(eyes, clock)
         return EpisodeSetup(
             driver, eyes, clock, self._conditions.operator_view(self._end.poses, clock, seed)
         )

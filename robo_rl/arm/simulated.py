@@ -54,7 +54,7 @@ class SimStage:
         self._clock, poses = clock, driver.scene.poses
         eyes = self.conditions.perception(poses, clock, seed)
         if self._filming:
-            eyes = self._filming.beside(eyes, clock)
+            eyes = self._filming.with_recording(eyes, clock)
         return EpisodeSetup(driver, eyes, clock, self.conditions.operator_view(poses, clock, seed))
 
     def _state(self) -> tuple[np.ndarray, float]:

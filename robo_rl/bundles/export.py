@@ -99,7 +99,7 @@ def to_onnx(actor: nn.Module, obs_dim: int) -> bytes:
         del part.metadata_props[:]
     del graph.metadata_props[:], model.metadata_props[:]
     if base is not None:
-        model = base.under(model)
+        model = base.combined_with(model)
     onnx.checker.check_model(model, full_check=True)
     return model.SerializeToString()
 

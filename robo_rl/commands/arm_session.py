@@ -178,7 +178,7 @@ def run_arm_session(
         human = _operator(command, task, stage, monitor, manifest.action.kind == "none")
         if human is not None:
             human = stack.enter_context(human)
-            human = human if learning is None else learning.people(human)
+            human = human if learning is None else learning.operators(human)
         answering = None
         if stage.realtime and policy is not None:  # compressed time stands still while one thinks
             answering = stack.enter_context(policy())
@@ -200,7 +200,7 @@ def run_arm_session(
             human=human,
             dial=(lambda: command.dial) if monitor is None else monitor.dial,
             shadow=shadow,
-            **(_around(learning, command, stage, latch, console) if learning else {}),
+            **(_learning_options(learning, command, stage, latch, console) if learning else {}),
         )
     print(json.dumps(dataclasses.asdict(result), indent=1) if command.as_json else result.line())
     for remark in result.remarks:
@@ -236,7 +236,7 @@ def _warn(
         console.print(f"beyond that: {beyond}", markup=False, highlight=False)
 
 
-def _around(
+def _learning_options(
     learning: OnRobotSession,
     command: ArmSessionOptions,
     stage: ArmStage,
@@ -384,7 +384,7 @@ def make_stage(
                 f"--{name} applies only to arms with servos on a bus, not to {command.robot}"
             )
     options = _settings(command)
-    eyes, film = _eyes(command)
+    eyes, film = _perception(command)
     if eyes is None and command.control is None and perceives:
         raise ValueError(
             "the policy needs object poses: give --tags and --camera, files that robo-rl "
@@ -414,7 +414,7 @@ def _settings(command: ArmSessionOptions) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(command, name)) is not None}
 
 
-def _eyes(command: ArmSessionOptions) -> tuple[Perception | None, list[RecordedCamera]]:
+def _perception(command: ArmSessionOptions) -> tuple[Perception | None, list[RecordedCamera]]:
     """Perception by the tags and the cameras that were given, already looking, and the cameras."""
     if command.tags is None and not command.camera:
         return None, []

@@ -34,7 +34,7 @@ Array = np.ndarray
 
 SLACK = 0.5  # of an action, by which two observations may be nearer or farther than one
 ROUNDS = 4  # of Gauss and Newton's: control is nearly linear
-EXACT, PLACES = 1e-3, 60  # rad that need no better one; where it begins then
+EXACT, PLACES = 1e-3, 60  # rad that count as exact; start points tried otherwise
 NUDGE = 1e-3  # of an action, for its slope
 FAINT = 1e-4  # rad, slopes below this say nothing
 DRIVEN = ("run", "human")  # phases in which somebody drives
@@ -227,33 +227,37 @@ def _action(twin: Twin, told: dict[str, Any], start: Array, end: Array) -> tuple
     twin.commit(start[:-1], start[-1])
     twin.observe(state, {})
 
-    def led(action: Array) -> Array:
+    def reached_by(action: Array) -> Array:
         twin.commit(start[:-1], start[-1])
         target = twin.target(np.clip(action, -1.0, 1.0))
         return np.array([*target.qpos, target.gripper])
 
-    def off(action: Array) -> float:
-        return float(np.square(end - led(action)).sum())
+    def squared_error(action: Array) -> float:
+        return float(np.square(end - reached_by(action)).sum())
 
-    def better(action: Array) -> Array:
+    def gradient_descent(action: Array) -> Array:
         """As near as it gets from ``action``, as long as it gets nearer."""
-        least = off(action)
+        least = squared_error(action)
         for _ in range(ROUNDS):
-            here = led(action)
+            here = reached_by(action)
             nudges = np.where(action > 0, -NUDGE, NUDGE)  # inwards: beyond the ends is nothing
-            moved = np.array([led(action + row) - here for row in np.diag(nudges)])
+            moved = np.array([reached_by(action + row) - here for row in np.diag(nudges)])
             slope = moved / nudges[:, None]
             step = np.linalg.lstsq(slope.T, end - here, rcond=FAINT)[0]
             tried = np.clip(action + step, -1.0, 1.0)
-            if (then := off(tried)) >= least:
+            if (then := squared_error(tried)) >= least:
                 break
             action, least = tried, then
         return action
 
-    action = better(np.zeros(twin.task.act_dim))
-    if off(action) > EXACT**2:  # where joints have no room left, control bends: from elsewhere
-        action = min(action, better(min(_places(len(action)), key=off)), key=off)
-    return action, float(np.abs(end - led(action))[:-1].max())
+    action = gradient_descent(np.zeros(twin.task.act_dim))
+    if squared_error(action) > EXACT**2:  # at joint limits control is not smooth: restart elsewhere
+        action = min(
+            action,
+            gradient_descent(min(_places(len(action)), key=squared_error)),
+            key=squared_error,
+        )
+    return action, float(np.abs(end - reached_by(action))[:-1].max())
 
 
 @cache

@@ -63,7 +63,7 @@ class FrozenBase:
     def __deepcopy__(self, memo: Any) -> FrozenBase:
         return self  # nothing in it changes
 
-    def under(self, residual: onnx.ModelProto) -> onnx.ModelProto:
+    def combined_with(self, residual: onnx.ModelProto) -> onnx.ModelProto:
         """One graph obs -> action of this one and of ``residual``, which takes ``obs`` and this
         one's answer as ``base_action``."""
         mine = onnx.load_from_string(self.graph)

@@ -91,7 +91,7 @@ class DemoReplay(EpisodeTransitions):
         )
         self.reward = self._flatten_episodes(reward)  # the simulator's, unless a model scores them
 
-    def exemplary(self, count: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    def sample_successful(self, count: int, device: torch.device) -> tuple[Tensor, Tensor]:
         """Observations (count, obs_dim) of episodes that succeeded, and what was done there; all of
         them where none did."""
         good = self._good if len(self._good) else np.arange(len(self))

@@ -198,14 +198,14 @@ class EnsembleSAC(SAC):
     def _imitate(self, batch_size: int) -> None:
         """The likelihood of what demonstrations did, before it is squashed; meanwhile the critics
         learn what that is worth (warm-up of WSRL, arXiv:2412.07762)."""
-        obs, action = self.replay_buffer.prior.exemplary(batch_size, self.device)
+        obs, action = self.replay_buffer.prior.sample_successful(batch_size, self.device)
         loss = -likelihood(self.actor, obs, action).mean()
         step(self.actor.optimizer, loss)
         self.policy.follow()
         self.logger.record("train/clone_loss", loss.item())
 
     def _guide(self, batch_size: int) -> None:
-        obs, action = self.replay_buffer.prior.exemplary(batch_size, self.device)
+        obs, action = self.replay_buffer.prior.sample_successful(batch_size, self.device)
         with torch.no_grad():
             off = action - self.actor(obs, deterministic=True)
         self.logger.record("train/guided_loss", self.guided.learn(obs, off))

@@ -55,11 +55,11 @@ class HindsightReplayBuffer(SavedReplayBuffer):
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> ReplayBufferSamples:
         again = round(self.hindsight * batch_size)
         if again == batch_size:
-            return self._in_hindsight(again)
+            return self._sample_hindsight(again)
         as_asked = super().sample(batch_size - again, env)
-        return merge_batches(as_asked, self._in_hindsight(again)) if again else as_asked
+        return merge_batches(as_asked, self._sample_hindsight(again)) if again else as_asked
 
-    def _in_hindsight(self, count: int) -> ReplayBufferSamples:
+    def _sample_hindsight(self, count: int) -> ReplayBufferSamples:
         """``count`` transitions, each under a goal that its episode came to later, where it did."""
         stored = self.size()
         step = self.steps - 1 - np.random.randint(stored, size=count)  # noqa: NPY002 - as SB3 draws
@@ -68,18 +68,18 @@ class HindsightReplayBuffer(SavedReplayBuffer):
         last = np.where(ended < 0, self.steps - 1, ended)
         ahead = np.random.rand(LOOKS, count) * (last - step + 1)  # noqa: NPY002
         later = step + ahead.astype(int)
-        goal = self._one_of(self.reached[later % self.buffer_size, row].any(axis=0))
+        goal = self._choose_goal(self.reached[later % self.buffer_size, row].any(axis=0))
         goal_index = self.observations[step % self.buffer_size, row][:, self.columns].argmax(axis=1)
-        return self._under(step, row, last, np.where(goal < 0, goal_index, goal))
+        return self._relabelled(step, row, last, np.where(goal < 0, goal_index, goal))
 
-    def _one_of(self, reached: Array) -> Array:
+    def _choose_goal(self, reached: Array) -> Array:
         """(B,) a goal of those ``reached`` (B, goals), the rarer the likelier; -1 where there is
         none."""
         weight = np.cumsum(reached / np.maximum(self._held, 1.0), axis=1)
         drawn = np.random.rand(len(weight)) * weight[:, -1]  # noqa: NPY002
         return np.where(reached.any(axis=1), (weight <= drawn[:, None]).sum(axis=1), -1)
 
-    def _under(self, step: Array, row: Array, last: Array, goal: Array) -> ReplayBufferSamples:
+    def _relabelled(self, step: Array, row: Array, last: Array, goal: Array) -> ReplayBufferSamples:
         """The transitions from ``step`` (B,) of ``row`` (B,), whose episodes go to ``last`` (B,),
         as if ``goal`` (B,) had been asked for; with ``n_steps`` of rewards."""
         ahead = step[:, None] + np.arange(self.n_steps)

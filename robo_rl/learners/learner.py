@@ -107,7 +107,7 @@ class Parts:
             "policy": "MlpPolicy",
             "policy_kwargs": policy,
             "env": self.env,
-            "learning_rate": _falling(config),
+            "learning_rate": _learning_rate_schedule(config),
             "gamma": config.gamma(self.env.sim.control_dt),
             "device": self.device,
         }
@@ -188,7 +188,7 @@ def _obs_scale(config: LearnerConfig, sim: VecSim) -> ObsNormaliser:
     return scale
 
 
-def _falling(config: LearnerConfig) -> Callable[[float], float]:
+def _learning_rate_schedule(config: LearnerConfig) -> Callable[[float], float]:
     """The learning rate as a function of the share of training that is left."""
     first, last = config.learning_rate, config.learning_rate * config.final_rate
     return lambda left: last + (first - last) * left

@@ -74,7 +74,7 @@ class ObsNormaliser(nn.Module):
         Returns which values (..., obs_dim) bool are outliers, and count as nearer than they are.
         """
         rows = torch.as_tensor(obs, dtype=torch.float64).reshape(-1, obs.shape[-1])
-        rows, outliers = self._nearer(rows.to(self.mean.device))
+        rows, outliers = self._compress_outliers(rows.to(self.mean.device))
         count, mean = len(rows), rows.mean(dim=0)
         total, delta = self.count + count, mean - self.mean
         self.m2 += ((rows - mean) ** 2).sum(dim=0) + delta**2 * self.count * count / total
@@ -87,7 +87,7 @@ class ObsNormaliser(nn.Module):
         self.scale.copy_(1.0 / std)
         return outliers.numpy(force=True).reshape(obs.shape)
 
-    def _nearer(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+    def _compress_outliers(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """(``rows`` with outliers as near as ADDED says, which those are), by the statistics so
         far, or by the rows themselves without the farthest 0.1 % of each column."""
         if self.count >= _FEW:

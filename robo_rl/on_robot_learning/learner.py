@@ -171,9 +171,9 @@ class ArmLearner:
         self._table.drop_after(before.episodes - 1, "episode")  # written, but not told any more
         for log in log_files(self.config.prior) if self.config.prior else ():
             for one in episodes([log], self._reading, frames=self._pay is not None):
-                self.steps.add(self._part(one))
+                self.steps.add(self._transitions_of(one))
         for number in range(before.episodes):
-            self._take(number, known=True)
+            self._read_log(number, known=True)
         saved = self.run.latest_checkpoint()
         if saved is not None:
             load_weights(self._algorithm, saved.weights)
@@ -181,16 +181,16 @@ class ArmLearner:
             self._algorithm._n_updates = int(saved.meta["updates"])
             self._algorithm.critic_updates = int(saved.meta.get("critic_alone", CRITIC_ALONE))
             if saved.meta.get("by_model", self.steps.by_model) != self.steps.by_model:
-                self._other_reward()  # it has come to pay since then
+                self._reward_changed()  # it has come to pay since then
         self.status = dataclasses.replace(
             self.status, updates=self._algorithm._n_updates, published=before.published
         )
 
-    def _part(self, one: LoggedEpisode) -> dict[str, Array]:
+    def _transitions_of(self, one: LoggedEpisode) -> dict[str, Array]:
         rewards = None if self._pay is None else self._pay(one)
         return episode_transitions(one, rewards, getattr(self._pay, "episodic", False))
 
-    def _take(self, number: int, known: bool = False) -> None:
+    def _read_log(self, number: int, known: bool = False) -> None:
         """Takes in episode ``number``, if anything is to be learned from it."""
         log = self.run.path / EPISODES / f"episode_{number:04d}.mcap"
         cached = self.run.path / READ / f"{log.stem}.npz"
@@ -200,7 +200,7 @@ class ArmLearner:
                 part = {name: stored[name] for name in stored.files}
         elif log.exists() and not known:
             for one in episodes([log], self._reading, frames=self._pay is not None):
-                part = self._part(one)
+                part = self._transitions_of(one)
                 keep_episode(cached, part)
                 row |= {
                     "success": float(one.success),
@@ -216,7 +216,7 @@ class ArmLearner:
             self._successes.append(bool(part["success"]))
             if not part["by_hand"].any():
                 self._tried.add(int(part["published"]), bool(part["success"]))
-            self._held_against_verdicts()
+            self._compare_with_verdicts()
         arm_s = self._own * self.base.manifest.control_dt
         self.status = dataclasses.replace(self.status, episodes=number + 1, arm_s=arm_s)
         if not known:
@@ -227,7 +227,7 @@ class ArmLearner:
                 row["auc"] = self.status.auc
             self._table.append(row)
 
-    def _held_against_verdicts(self) -> None:
+    def _compare_with_verdicts(self) -> None:
         if self._pay is None:
             return
         known = np.array(self._scores), np.array(self._successes)
@@ -236,28 +236,28 @@ class ArmLearner:
         self.status = dataclasses.replace(self.status, auc=auc, trusted=trusted)
         if trusted != self.steps.by_model:
             self.steps.use(trusted)
-            self._other_reward()
+            self._reward_changed()
 
-    def _other_reward(self) -> None:
+    def _reward_changed(self) -> None:
         """What critics say of the one before would lead the policy anywhere."""
         self._algorithm.critic_updates = self._algorithm._n_updates + CRITIC_ALONE
 
     # What goes on.
-    def go_on(self) -> None:
+    def learn_until_stopped(self) -> None:
         """Learns until the arm's process has ended and nothing is left to read or to learn."""
         self.status.write(self.run.path)
         while True:
             number = self.status.episodes
             over = self._ended()  # before looking: what is there then was written before the end
             if self._finished(number):
-                self._take(number)
+                self._read_log(number)
                 self._learn()
                 if self.status.episodes % self.config.publish_every == 0 and self.status.updates:
                     self._choose()
                 self.status.write(self.run.path)
             elif over:
                 self._publish()
-                self._acts(self._tried.best())
+                self._set_acting_policy(self._tried.best())
                 self.status.write(self.run.path)
                 return
             else:
@@ -290,12 +290,12 @@ class ArmLearner:
         if self._tried.worse(self.status.published, self.config.publish_every // 2):
             best = self._tried.best()
             load_weights(self._algorithm, read_safetensors(self._weights_of(best)))
-            self._acts(best)
+            self._set_acting_policy(best)
             self._save()
         else:
             self._publish()
 
-    def _acts(self, published: int) -> None:
+    def _set_acting_policy(self, published: int) -> None:
         self.status = dataclasses.replace(self.status, published=published)
 
     def _save(self) -> None:
@@ -349,7 +349,7 @@ class ArmLearner:
         )
         write_bundle(folder, made, policy, {"obs": obs, "action": action}, self.task)
         self._keep_weights(self.status.episodes)
-        self._acts(self.status.episodes)
+        self._set_acting_policy(self.status.episodes)
         self._save()
         write_page(self.run, self.config, self.status, self._reading.summary())
 
@@ -389,7 +389,7 @@ def main(folder: str) -> None:
     except ValueError as error:
         print(" ".join(str(error).split()), file=sys.stderr)
         sys.exit(REFUSED)
-    learner.go_on()
+    learner.learn_until_stopped()
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ class OnRobotSession:
         dt = self._bundle.manifest.control_dt if self._bundle else 0.0
         return (status.arm_s + own * dt) / (60 * self._config.minutes)
 
-    def people(self, human: People) -> People:
+    def operators(self, human: People) -> People:
         """``human``, in the episodes that they are there for."""
         config = self._config
 

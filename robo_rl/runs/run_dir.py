@@ -292,7 +292,7 @@ class RunDir:
         if resume:
             warn_of_run(path)
         try:
-            with run._alone():
+            with run._training_lock():
                 if resume:
                     run._resumed_with(versions())
                 if run.config != jsonable(config):
@@ -308,7 +308,7 @@ class RunDir:
                         path.parent.rmdir()
             elif goes_on and isinstance(error, KeyboardInterrupt):
                 reason = str(error) or "stopped by Ctrl-C"
-                raise KeyboardInterrupt(f"{reason}; resume with: {run.going_on}") from None
+                raise KeyboardInterrupt(f"{reason}; resume with: {run.resume_command}") from None
             raise
 
     def _resumed_with(self, now: Mapping[str, str]) -> None:
@@ -322,7 +322,7 @@ class RunDir:
             write_json(path, begun | {RESUMED: [*resumed, other]})
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _training_lock(self) -> Iterator[None]:
         """Locks the run against other processes; ValueError where another one trains in it. The
         lock is released when the process ends."""
         folder = os.open(self.path, os.O_RDONLY)
@@ -342,7 +342,7 @@ class RunDir:
     def in_use(self) -> bool:
         """Whether another process is training in it."""
         try:
-            with self._alone():
+            with self._training_lock():
                 return False
         except ValueError:
             return True
@@ -400,10 +400,10 @@ class RunDir:
     def check_finished(self) -> None:
         """ValueError where there is no result yet."""
         if not self.finished:
-            raise ValueError(f"{self.path} has not finished; resume it with: {self.going_on}")
+            raise ValueError(f"{self.path} has not finished; resume it with: {self.resume_command}")
 
     @property
-    def going_on(self) -> str:
+    def resume_command(self) -> str:
         """The command that resumes the run."""
         command = "learn-on-arm" if self.config.get("learner") == "on-arm" else "train"
         return f"robo-rl {command} --resume {self.path}"

@@ -67,7 +67,7 @@ class TrainingPool:
                 while waiting and len(running) < self.workers:
                     running.append(self._start(*waiting.pop(0)))
                 for one in list(running):
-                    over = self._over(one)
+                    over = self._end_reason(one)
                     if one.process.poll() is None and not over:
                         continue
                     process.kill_process_tree(one.process)
@@ -97,7 +97,7 @@ class TrainingPool:
             )
         return _Running(index, child, path, time.monotonic())
 
-    def _over(self, one: _Running) -> str:
+    def _end_reason(self, one: _Running) -> str:
         """Why a training must end now; empty: it may go on."""
         limits, now = self.limits, time.monotonic()
         if now - one.began > limits.seconds:

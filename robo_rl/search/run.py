@@ -315,7 +315,7 @@ class _Search:
     # The verdict.
     def _judge(self, winner: Candidate) -> None:
         config = self.config
-        texts = {"winner": winner.text, **self._unsearched(), "dense": None}
+        texts = {"winner": winner.text, **self._baseline_programs(), "dense": None}
         texts["null"] = random_program(winner.text, self.goal.card, config.seed)
         steps = dict.fromkeys(texts, config.judged_steps)
         for what in [w for w in TOTALS[config.equal_total] if w in texts]:
@@ -343,7 +343,7 @@ class _Search:
             )
             self.bar.done(steps[what])
 
-    def _unsearched(self) -> dict[str, str]:
+    def _baseline_programs(self) -> dict[str, str]:
         """The program that the sentence has without a search, where there is a template for it."""
         assert self.goal.formula is not None
         try:

@@ -69,7 +69,7 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
             pulse.beat(self.steps)
             return super().step(action, active)
 
-    class Taking(Hook):
+    class TakeReplay(Hook):
         """Begins with another candidate's transitions."""
 
         def start(self, learner: Any) -> None:
@@ -87,7 +87,9 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
     if job["text"] is not None:  # None: the task's own dense reward
         program = load(job["text"], from_dict(task.card()))
         model = ProgramReward(program, episode_steps=env.max_steps)
-    fitted = fit(env, model, config, env_steps=job["env_steps"], seed=job["seed"], hooks=[Taking()])
+    fitted = fit(
+        env, model, config, env_steps=job["env_steps"], seed=job["seed"], hooks=[TakeReplay()]
+    )
     learner = fitted.learner
     if job.get("keep_replay"):
         write_npz(Path(job["keep_replay"]), learner.buffer.state_dict())
@@ -129,14 +131,14 @@ class _RewardRecorder:
     def recording(self, choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         """``choose``, with what it saw and did kept."""
 
-        def acting(obs: Any, active: Any) -> Any:
+        def recorded(obs: Any, active: Any) -> Any:
             now = self.env.signals()
             self.signals.append({name: now[name] for name in self.names})
             self.actions.append(choose(obs, active))
             self.active.append(active)
             return self.actions[-1]
 
-        return acting
+        return recorded
 
     def linked(self, success: Any, distance: Any) -> dict[str, Any]:
         """{link, diagnostics} of mean pay with outcome: success first, then the distance left."""

@@ -164,7 +164,7 @@ def actors(
         drift = Drift(rng)
         return lambda env, obs: task.expert(env.views, rng) + config.noise * drift(env)
 
-    def lost() -> Choose:
+    def failing() -> Choose:
         drift, until, step = Drift(rng), np.zeros(0), 0
 
         def choose(env: BatchEnv, obs: Array) -> Array:
@@ -177,7 +177,7 @@ def actors(
 
         return choose
 
-    def wandering() -> Choose:
+    def random_walk() -> Choose:
         ways: list[RandomWalkActions] = []
 
         def choose(env: BatchEnv, obs: Array) -> Array:
@@ -187,7 +187,7 @@ def actors(
 
         return choose
 
-    def acting(path: Path) -> Callable[[], Choose]:
+    def policy_of(path: Path) -> Callable[[], Choose]:
         act = load_policy(path).act
 
         def begin() -> Choose:
@@ -198,10 +198,10 @@ def actors(
 
     return [
         (EXPERT, expert, config.demonstrations),
-        (LOST, lost, config.lost),
-        (WANDERING, wandering, config.random),
-        *((f"the policy in {path.name}", acting(path), config.of_each) for path in config.run),
-        (SCATTERED, wandering, config.random_starts),
+        (LOST, failing, config.lost),
+        (WANDERING, random_walk, config.random),
+        *((f"the policy in {path.name}", policy_of(path), config.of_each) for path in config.run),
+        (SCATTERED, random_walk, config.random_starts),
     ]
 
 
