@@ -154,8 +154,8 @@ def _simulated(way: ArmSetting, of: Driven, place: RowFolder) -> dict[str, Any] 
     sides are the corners of a cube. What tags come to nobody has a model of: as it is. None: nobody
     has one of what the account of a formula's goal comes to, either."""
     alike = next(one for one in arm_settings(of.policy) if one.conditions == way.conditions)
-    kept = place.folder / f"arm-{alike.slug}-simulated.json"
-    if not kept.exists():
+    stored_file = place.folder / f"arm-{alike.slug}-simulated.json"
+    if not stored_file.exists():
         bundle = PolicyBundle.load(place.folder / "bundle")
         task = task_of_bundle(bundle.manifest)
         if isinstance(task, GoalTask):
@@ -168,8 +168,8 @@ def _simulated(way: ArmSetting, of: Driven, place: RowFolder) -> dict[str, Any] 
             shaped=True,
             randomize=way.conditions.randomization(task),
         )
-        write_json(kept, jsonable(found.as_dict()))
-    return json.loads(kept.read_text())
+        write_json(stored_file, jsonable(found.as_dict()))
+    return json.loads(stored_file.read_text())
 
 
 def _driven(way: ArmSetting, episodes: int, place: RowFolder) -> dict[str, Any]:
@@ -182,8 +182,8 @@ def _driven(way: ArmSetting, episodes: int, place: RowFolder) -> dict[str, Any]:
         "processor_s": 0.0,
     }
     while (first := total["episodes"]) < episodes:
-        kept = place.folder / f"arm-{way.slug}-{first:03d}.json"
-        if not kept.exists():
+        stored_file = place.folder / f"arm-{way.slug}-{first:03d}.json"
+        if not stored_file.exists():
             bundle = PolicyBundle.load(place.folder / "bundle")
             task = task_of_bundle(bundle.manifest)
             begun = time.process_time()
@@ -197,8 +197,8 @@ def _driven(way: ArmSetting, episodes: int, place: RowFolder) -> dict[str, Any]:
                 raise KeyboardInterrupt
             part = {name: getattr(done, name) for name in total if name != "processor_s"}
             part["processor_s"] = time.process_time() - begun
-            write_json(kept, jsonable(part | {"arm": done.arm, "limited": done.limited}))
-        part = json.loads(kept.read_text())
+            write_json(stored_file, jsonable(part | {"arm": done.arm, "limited": done.limited}))
+        part = json.loads(stored_file.read_text())
         for name in ("episodes", "successes", "reasons", "processor_s"):
             total[name] += part[name]
         for how, times in part["ended"].items():
@@ -218,11 +218,11 @@ def table_text(rows: Sequence[Measured]) -> str:
             if isinstance(driven, Mapping) and "ended" in driven:
                 # Rows that were kept before had one simulation for all ways.
                 simulated = driven.get("simulated", row["simulation"])
-                told = ("", "")
+                blank = ("", "")
                 if simulated is not None:
                     rate = SuccessRate(simulated["successes"], simulated["episodes"]).line()
-                    told = rate, baselines_text(simulated)
-                lines.append((*policy, way, *told, _cell(driven)))
+                    blank = rate, baselines_text(simulated)
+                lines.append((*policy, way, *blank, _cell(driven)))
                 policy = "", ""
     columns = ("policy", "arm", "put to", "simulation under the same", FLOORS, "on the wire")
     return table(columns, lines)

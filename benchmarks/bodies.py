@@ -24,8 +24,8 @@ BODIES = (
 
 def rows(options: Options) -> list[BenchmarkRow]:
     """All goals with one seed before any with the next."""
-    asked = TrainConfig(reward="task")
-    cases = {f"{t} {goal}": preset(t, base=asked, goal=goal) for t, goal in BODIES}
+    config = TrainConfig(reward="task")
+    cases = {f"{t} {goal}": preset(t, base=config, goal=goal) for t, goal in BODIES}
     return seeded(options, SEEDS, cases)
 
 

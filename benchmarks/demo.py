@@ -23,11 +23,14 @@ def rows(options: Options) -> list[BenchmarkRow]:
 
 
 def _seed(base: TrainConfig, options: Options, seed: int) -> Iterator[BenchmarkRow]:
-    looks = {"every frame drawn": ClipConfig(distill=False), "distilled": ClipConfig(distill=True)}
-    for look, clip in looks.items():
+    variants = {
+        "every frame drawn": ClipConfig(distill=False),
+        "distilled": ClipConfig(distill=True),
+    }
+    for variant, clip in variants.items():
         one = replace(base, reward="clip", scoring=clip)
-        yield policy(f"{look}, seed {seed}", one, options, seed)
-        name = f"{look}, another goal's sentence, seed {seed}"
+        yield policy(f"{variant}, seed {seed}", one, options, seed)
+        name = f"{variant}, another goal's sentence, seed {seed}"
         yield policy(name, replace(one, goal=OTHER), options, seed, judged_as=GOAL)
     for reward, name in (("task", "dense reward (ceiling)"), ("constant", "constant reward")):
         yield policy(f"{name}, seed {seed}", replace(base, reward=reward), options, seed)

@@ -150,10 +150,11 @@ def table_text(rows: Sequence[Measured]) -> str:
         rates = sorted((row["evaluation"]["success"] for row in mine), reverse=True)
         learned = sum(rate >= ENOUGH for rate in rates)
         rejected = sum((Counter(row["rejected"]) for row in mine), Counter())
-        told = ", ".join(f"{count} {why}" for why, count in rejected.most_common()) or "none"
+        reasons = ", ".join(f"{count} {why}" for why, count in rejected.most_common()) or "none"
         parts.append(
             f"{kind}: {learned} of {len(mine)} goals reach {100 * ENOUGH:.0f} % (aim "
-            f"{100 * aim:.0f} %), median {100 * float(np.median(rates)):.1f} %; rejected: {told}.\n"
+            f"{100 * aim:.0f} %), median {100 * float(np.median(rates)):.1f} %; "
+            f"rejected: {reasons}.\n"
         )
         lines = [
             (

@@ -91,15 +91,16 @@ def measure(of: EncoderCase, place: RowFolder) -> dict[str, Any]:
     path = place.folder / "encoder.safetensors"
     if not path.exists():
         _teach(of, path)
-    seen = gate_at(path, SceneView(of.task), "cpu", {"count": of.states})
+    caption_figures = gate_at(path, SceneView(of.task), "cpu", {"count": of.states})
     task, goal = judged_goal(make_task(of.task), of.sentence)
     scoring = {"clip": ClipConfig(encoder=f"embedded:{path}")}
     subject = Subject(task, goal, scoring, {}, PPOConfig().gamma(task.control_dt))
-    paid = judge_rewards(subject, episodes=of.episodes, words=False).report["rewards"]["clip"]
+    report = judge_rewards(subject, episodes=of.episodes, words=False).report
+    reward_figures = report["rewards"]["clip"]
     return {
         "parameters": sum(p.numel() for p in load(path).clip.visual.parameters()),
-        "captions": {label: seen[f"{label} summary"] for label in ("plain", "moved")},
-        "judged": {"starc": paid["free"]["starc"], "auc": paid["auc all"]},
+        "captions": {label: caption_figures[f"{label} summary"] for label in ("plain", "moved")},
+        "judged": {"starc": reward_figures["free"]["starc"], "auc": reward_figures["auc all"]},
     }
 
 
@@ -113,12 +114,12 @@ def _teach(of: EncoderCase, path: Path) -> None:
 
     path.parent.mkdir(parents=True, exist_ok=True)
     under_way = path.with_suffix(".under_way")
-    seen = graded_frames_of_scenes([SceneView(of.task)], FrameOptions(), of.frames, of.fit.seed)
-    what = caption_targets(seen.seen)
+    graded = graded_frames_of_scenes([SceneView(of.task)], FrameOptions(), of.frames, of.fit.seed)
+    what = caption_targets(graded.seen)
     torch.manual_seed(of.fit.seed)
-    begun = untrained_clip(what, seen.frames.shape[1], tower=of.tower)
-    model = fit(seen.frames, what, of.fit, kept=under_way, start=begun)
-    model.homes = seen.homes
+    begun = untrained_clip(what, graded.frames.shape[1], tower=of.tower)
+    model = fit(graded.frames, what, of.fit, kept=under_way, start=begun)
+    model.homes = graded.homes
     tiny_clip.save(model, path, {"what": "a CLIP of one row of `robo-rl bench encoders`"})
     under_way.unlink(missing_ok=True)
 

@@ -59,9 +59,9 @@ def measure(of: FormulaCase, place: RowFolder) -> dict[str, Any]:
         subject_of_run(place.folder), runs=()
     )  # its own policy acts in none of the episodes
     report = judge_rewards(subject, episodes=of.episodes, words=False).report
-    paid = report["rewards"][of.policy.config.reward]
-    kept = {"starc": paid["free"]["starc"], "auc": paid["auc all"]}
-    return found | {"judged": kept}
+    reward_figures = report["rewards"][of.policy.config.reward]
+    chosen = {"starc": reward_figures["free"]["starc"], "auc": reward_figures["auc all"]}
+    return found | {"judged": chosen}
 
 
 def table_text(rows: Sequence[Measured]) -> str:

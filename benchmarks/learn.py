@@ -124,11 +124,11 @@ def measure(of: Contender, place: RowFolder) -> dict[str, Any]:
     config = of.config
     task = sims.make_task(config.task, robot=config.robot or None, goal=config.goal)
     body = config.task in GYMNASIUM
-    exam = BatchEnv(task, EPISODES // 5 if body else EPISODES, seed=JUDGING)
+    eval_env = BatchEnv(task, EPISODES // 5 if body else EPISODES, seed=JUDGING)
 
     def judge(act: Act) -> float:
-        exam.reseed(JUDGING)
-        outcome = run_episode(exam, active_rows_policy(act, exam.act_dim))
+        eval_env.reseed(JUDGING)
+        outcome = run_episode(eval_env, active_rows_policy(act, eval_env.act_dim))
         return float((outcome.returned if body else outcome.success).mean())
 
     race = Race(judge, of.target, of.limit)
@@ -136,7 +136,7 @@ def measure(of: Contender, place: RowFolder) -> dict[str, Any]:
         _shipped(config, race)
     else:
         _on_our_rows(config, task, race, place)
-    exam.close()
+    eval_env.close()
     steps, spent, worth = race.looks[-1]
     return {
         "task": config.task,

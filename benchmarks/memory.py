@@ -98,7 +98,7 @@ def measure(of: MeasuredCommand, place: RowFolder) -> dict[str, Any]:
     """Bytes at most after each count of steps: of its own, and of those that it started."""
     words = tuple(of.words)  # a list, where it comes from a journal
     if SAW in " ".join(words):
-        taught = (
+        trained = (
             "reward",
             "train",
             "--task",
@@ -111,7 +111,7 @@ def measure(of: MeasuredCommand, place: RowFolder) -> dict[str, Any]:
             "5",
             "--no-check",
         )
-        _took((*taught, "--out", SAW), place.folder)
+        _took((*trained, "--out", SAW), place.folder)
     found = []
     for i, count in enumerate((of.count, MORE * of.count)):
         out = ("--out", f"{i}.safetensors") if words[0] == "reward" else ("--name", str(i))
@@ -123,7 +123,7 @@ def measure(of: MeasuredCommand, place: RowFolder) -> dict[str, Any]:
 def _took(words: Sequence[str], folder: Path) -> tuple[int, int]:
     """Bytes that ``robo-rl`` had at most, and what it started had."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "said.txt").open("w") as said:
+    with (folder / "said.txt").open("w") as output:
         taker = process.start_user_program(
             sys.executable,
             "-c",
@@ -131,7 +131,7 @@ def _took(words: Sequence[str], folder: Path) -> tuple[int, int]:
             *words,
             cwd=folder,
             stdout=subprocess.PIPE,
-            stderr=said,
+            stderr=output,
             variables=user_environment() | {"PYTHONPATH": str(process.ROOT)},
             text=True,
         )

@@ -27,10 +27,10 @@ def rows(options: Options) -> list[BenchmarkRow]:
     cases = {}
     for task, steps in TASKS.items():
         config = preset(task, "ensemble", goal=ANY)
-        for way, paid in WAYS.items():
+        for way, settings in WAYS.items():
             tuning = replace(config.tuning, hindsight=HINDSIGHT.get(way, 0.0))
             cases[f"{task}, {way}"] = replace(
-                config, robot="so101", env_steps=steps, eval_points=0, tuning=tuning, **paid
+                config, robot="so101", env_steps=steps, eval_points=0, tuning=tuning, **settings
             )
     return seeded(options, SEEDS, cases)
 

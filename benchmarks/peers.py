@@ -83,8 +83,8 @@ class Peer:
         assert self._process.stdout is not None and self._process.stderr is not None
         line = self._process.stdout.readline()
         if not line:
-            said = self._process.stderr.read().strip().splitlines() or ["it said nothing"]
-            raise OSError(f"the subprocess of a compared library ended: {said[-1]}")
+            messages = self._process.stderr.read().strip().splitlines() or ["it said nothing"]
+            raise OSError(f"the subprocess of a compared library ended: {messages[-1]}")
         return line.strip()
 
     def close(self) -> None:
@@ -117,8 +117,8 @@ def make_environment(name: str) -> None:
     )
     _, errors = pip.communicate()
     if pip.returncode:
-        said = errors.strip().splitlines() or ["pip said nothing"]
-        raise OSError(f"cannot create the virtual environment for {name}: {said[-1]}")
+        messages = errors.strip().splitlines() or ["pip said nothing"]
+        raise OSError(f"cannot create the virtual environment for {name}: {messages[-1]}")
     (folder / "made").touch()
 
 

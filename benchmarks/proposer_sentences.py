@@ -14,7 +14,7 @@ from robo_rl.goals.proposer_training import Labelled, wordings
 def lessons() -> Iterator[Labelled]:
     """Every labelled sentence for development, and what the table of predicates calls its
     relations on each task's scene; none that a set kept out has too."""
-    kept = {text.casefold() for name in list(SETS)[:UNSEEN] for text, _, _ in labelled(name)}
+    held_out = {text.casefold() for name in list(SETS)[:UNSEEN] for text, _, _ in labelled(name)}
     own = itertools.chain.from_iterable(map(labelled, list(SETS)[UNSEEN:]))
     table = (row for name in sims.TASKS for row in wordings(from_dict(make(name).card())))
-    yield from (row for row in (*own, *table) if row[0].casefold() not in kept)
+    yield from (row for row in (*own, *table) if row[0].casefold() not in held_out)

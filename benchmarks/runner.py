@@ -107,10 +107,10 @@ def run(
     """
     made = experiment(name)
     every = made.rows(options)
-    asked = [row for row in every if options.only in row.name]
-    if not asked:
+    selected = [row for row in every if options.only in row.name]
+    if not selected:
         raise ValueError(f"no row name of {name} contains {options.only!r}")
-    rows = {fingerprint(row, machine() if made.rate else ""): row for row in asked}
+    rows = {fingerprint(row, machine() if made.rate else ""): row for row in selected}
     book = RowJournal(journal or runs / f"{name}.json")
     known = book.rows()
     missing = {key: row for key, row in rows.items() if again or key not in known}

@@ -140,18 +140,18 @@ def _with_presets(case: VisionCase, reward: str, how: ClipConfig | None = None) 
 
 def _demonstrated(case: VisionCase, how: ClipConfig) -> TrainConfig:
     """As ``train TASK --demos 50`` has it, paid by what is seen alone."""
-    asked = {"task": case.task, "robot": case.robot, "goal": case.sentence, "reward": "clip"}
-    return preset(case.task, base=TrainConfig(tuning=DEMOS, scoring=how, **asked))
+    config = {"task": case.task, "robot": case.robot, "goal": case.sentence, "reward": "clip"}
+    return preset(case.task, base=TrainConfig(tuning=DEMOS, scoring=how, **config))
 
 
 def _config(case: VisionCase, reward: str, **more: Any) -> TrainConfig:
-    asked = {
+    settings = {
         "task": case.task,
         "robot": case.robot,
         "env_steps": case.steps,
         "learner": case.learner,
     }
-    return with_presets(TrainConfig(reward=reward, **asked, **more))
+    return with_presets(TrainConfig(reward=reward, **settings, **more))
 
 
 EXPERIMENT = policies(rows)

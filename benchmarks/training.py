@@ -79,8 +79,8 @@ def _understood(
 ) -> tuple[sims.Task[Any], ReadGoal]:
     from robo_rl.config.resolve import resolve
 
-    asked = TrainConfig(task=task, robot=robot, goal=sentence, formula=formula, reward=reward)
-    resolved = resolve(asked)
+    config = TrainConfig(task=task, robot=robot, goal=sentence, formula=formula, reward=reward)
+    resolved = resolve(config)
     return resolved.task, resolved.goal
 
 
@@ -112,19 +112,21 @@ def measure(of: PolicyCase, place: RowFolder) -> dict[str, Any]:
 
     config = of.config
     task = sims.make_task(config.task, robot=config.robot or None, goal=of.judged_as)
-    exam = {"episodes": config.episodes, "seed": EVAL_SEEDS[config.eval_seeds]}
+    sample = {"episodes": config.episodes, "seed": EVAL_SEEDS[config.eval_seeds]}
     if of.kind == "expert":
-        return {"evaluation": evaluate_expert(task, **exam).as_dict()}
+        return {"evaluation": evaluate_expert(task, **sample).as_dict()}
     done = trained(config, place)
     result = done.run.result
     if of.judged_as != result["truth"]:
-        judged = evaluate(task, done.policy.act, **exam)
+        judged = evaluate(task, done.policy.act, **sample)
         result["evaluation"] = judged.as_dict()
     spent = done.run.spent()  # these clocks go on where an interrupted run goes on
     clocks = {"train": "wall_s", "processor": "processor_s"}
     learning = {name: spent[clock] for name, clock in clocks.items() if clock in spent}
-    kept = ("evaluation", "env_steps", "frames", "sees", "audit")
-    return {k: result[k] for k in kept if k in result} | {"seconds": result["seconds"] | learning}
+    stored_keys = ("evaluation", "env_steps", "frames", "sees", "audit")
+    return {k: result[k] for k in stored_keys if k in result} | {
+        "seconds": result["seconds"] | learning
+    }
 
 
 def table_text(rows: Sequence[Measured]) -> str:

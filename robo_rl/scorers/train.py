@@ -236,12 +236,12 @@ class PreferencesScorer(ScorerConfig):
             figures |= {"spent": str(oracle.budget)}
         by += [str(oracle)] * (figures["answers"] - len(by))
         answers = "; ".join(f"{count} answers of {who}" for who, count in Counter(by).items())
-        kept = {
+        card_figures = {
             name: array.astype(np.int32 if name == "turn" else np.float16)
             for name, array in vars(pairs).items()
         }
         return TrainedScorer(
-            heads, figures, f"{answers}; about {describe_episodes(of.watched.seen)}", kept
+            heads, figures, f"{answers}; about {describe_episodes(of.watched.seen)}", card_figures
         )
 
 

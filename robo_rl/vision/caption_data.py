@@ -98,7 +98,7 @@ class FrameOptions:
 
 def graded_frames(
     of: SceneView,
-    shown: FrameOptions,
+    options: FrameOptions,
     count: int,
     seed: int,
     progress: Callable[[float], None] = lambda share: None,
@@ -110,7 +110,7 @@ def graded_frames(
     """
     if out is None:
         out = np.empty((count, *SIZE, 3), np.uint8)
-    captions = shown.captions
+    captions = options.captions
     if of.task.startswith(PREFIX):
         if captions is None:
             raise ValueError(
@@ -122,13 +122,13 @@ def graded_frames(
     written = (
         read_captions(captions, card)
         if captions is not None
-        else captions_of_task(made, shown.goals)
+        else captions_of_task(made, options.goals)
     )
     paints = [Recoloring({}, {})]
     if isinstance(written, TableCaptions):
-        paints = exclude_objects(recolorings(made), made, shown.without)
+        paints = exclude_objects(recolorings(made), made, options.without)
     chance = np.random.default_rng([seed, COLOURINGS])
-    if shown.coloured:
+    if options.coloured:
         paints = random_recolorings(made, COLOURINGS, chance)
     env = sims.BatchEnv(made, ROWS, seed=seed)
     view = env.camera(of.camera or None)
@@ -163,7 +163,7 @@ def graded_frames(
     graded = []
     for paint, (first, last) in zip(paints, itertools.pairwise(edges), strict=True):
         painted = written.repainted(paint.colours) if paint.colours else written
-        if shown.coloured:
+        if options.coloured:
             painted = painted.some(chance, PAIRS)
         part, hidden = (
             {name: s[first:last] for name, s in of.items()} for of in (signals, beyond_it)
@@ -173,12 +173,12 @@ def graded_frames(
 
 
 def outside_frame(
-    view: Camera, card: TaskCard, signals: Mapping[str, Array], look: Appearance | None
+    view: Camera, card: TaskCard, signals: Mapping[str, Array], appearance: Appearance | None
 ) -> dict[str, Array]:
-    """{pose signal: (M,) bool} of a card's entities: whether it is beyond the edges of a frame of
-    ``view``, looked at as in ``look``. Not of the gripper: the arm tells where its hand is."""
+    """Returns {pose signal: (M,) bool} of a card's entities: whether it is out of ``view``'s frame
+    with ``appearance``. The gripper is left out, since the arm shows where it is."""
     return {
-        e.pose_signal: ~view.sees(signals[e.pose_signal], look)
+        e.pose_signal: ~view.sees(signals[e.pose_signal], appearance)
         for e in card.entities
         if role(e) != GRIPPER
         if e.pose_signal in signals and signals[e.pose_signal].shape[1:] == (3,)
@@ -187,7 +187,7 @@ def outside_frame(
 
 def graded_frames_of_scenes(
     views: Sequence[SceneView],
-    shown: FrameOptions,
+    options: FrameOptions,
     count: int,
     seed: int,
     progress: Callable[[float], None] = lambda share: None,
@@ -203,7 +203,7 @@ def graded_frames_of_scenes(
     frames = np.empty(shape, np.uint8)
     given: dict[int, tuple[Any, ...]] = {}
     for i, (first, last) in enumerate(itertools.pairwise(edges)):
-        given[i] = (views[i], shown, last - first, seed + SCENE * i)
+        given[i] = (views[i], options, last - first, seed + SCENE * i)
         if jobs == 1:  # other processes tell nothing before they are done, and send what they drew
             report = partial(lambda i, share: progress((i + share) / len(views)), i)
             given[i] += (report, frames[first:last])
@@ -256,7 +256,10 @@ def check_shown(views: Sequence[SceneView], things: Sequence[str]) -> None:
         return
     made = [view.task_made() for view in views]
     known = {
-        look for task in made for paint in recolorings(task) for look in object_looks(paint, task)
+        appearance
+        for task in made
+        for paint in recolorings(task)
+        for appearance in object_looks(paint, task)
     }
     for thing in things:
         if thing not in known:

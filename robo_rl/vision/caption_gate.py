@@ -110,8 +110,8 @@ def caption_cells(
     states are left out in whose frames it speaks of something ``unseen`` (M, C)."""
     out = []
     for i, text in enumerate(texts):
-        asked = slice(None) if unseen is None else ~unseen[:, i]
-        score, holds, near = (of[asked, i] for of in (scores, truth, nearness))
+        visible = slice(None) if unseen is None else ~unseen[:, i]
+        score, holds, near = (of[visible, i] for of in (scores, truth, nearness))
         true = int(holds.sum())
         enough = min(true, len(holds) - true) >= min(FEW, 0.05 * len(holds))
         area = auc(score, holds) if enough else None
@@ -188,7 +188,7 @@ def gate(
         names = [[painted_captions[i] for i in about] for painted_captions in (texts[0], texts[-1])]
         shows = [of[:, about] for of in shows]
         report["unseen told apart"] = swapped(
-            encoder, images[::2], names, truth[:, about], shows[::2], taught=False
+            encoder, images[::2], names, truth[:, about], shows[::2], trained=False
         )
     report["frames_per_s"] = float(np.median(rates))
     env.close()
@@ -208,11 +208,11 @@ def occluded_objects(
     }
 
 
-def gate_at(path: Path, view: SceneView, device: str, asked: dict[str, Any]) -> dict[str, Any]:
+def gate_at(path: Path, view: SceneView, device: str, options: dict[str, Any]) -> dict[str, Any]:
     """The gate of the embedded CLIP in the file ``path``, by one of its cameras."""
     encoder = EmbeddedClip(path, device)
     encoder.camera = view.home().camera
-    return gate(encoder, view.task_made(), **asked)
+    return gate(encoder, view.task_made(), **options)
 
 
 def swapped(
@@ -221,37 +221,37 @@ def swapped(
     texts: Sequence[Sequence[str]],
     truth: Array,
     shows: Sequence[Array] = (),
-    taught: bool = True,
+    trained: bool = True,
 ) -> float | None:
     """Of two paintings of the same states: the share of what is true of them in which, of the names
     that a thing bears in either, both frames prefer their own; None where no name differs. What is
     true under either name (of two cubes that touch) tells nothing.
 
     ``images`` are the embeddings (M, D) of each, ``texts`` the captions as said of each, ``shows``
-    (M, captions) whether the frame shows what each speaks of; those alone count, where ``taught``,
+    (M, captions) whether the frame shows what each speaks of; those alone count, where ``trained``,
     that the encoder was.
     """
-    column_of = [{text: column for column, text in enumerate(said)} for said in texts]
+    column_of = [{text: column for column, text in enumerate(sentences)} for sentences in texts]
     right, of = 0, 0
     for column, names in enumerate(zip(*texts, strict=True)):
-        if len(set(names)) == 1 or (taught and not all(n in encoder.taught for n in names)):
+        if len(set(names)) == 1 or (trained and not all(n in encoder.taught for n in names)):
             continue
         first, second = encoder.encode_texts(names)
         held = np.logical_and.reduce([truth[:, column], *(of[:, column] for of in shows)])
-        for said, other in zip(column_of, reversed(names), strict=True):
-            if other in said:
-                held &= ~truth[:, said[other]]
+        for sentences, other in zip(column_of, reversed(names), strict=True):
+            if other in sentences:
+                held &= ~truth[:, sentences[other]]
         prefers = [embedded[held] @ (first - second) for embedded in images]
         right += int(((prefers[0] > 0) & (prefers[1] < 0)).sum())
         of += int(held.sum())
     return right / of if of else None
 
 
-def _painted(look: Appearance | None, paint: Recoloring, count: int) -> Appearance | None:
-    if look is None or not paint.rgba:
-        return look
+def _painted(appearance: Appearance | None, paint: Recoloring, count: int) -> Appearance | None:
+    if appearance is None or not paint.rgba:
+        return appearance
     rows = {geom: np.tile(rgba, (count, 1)) for geom, rgba in paint.rgba.items()}
-    return dataclasses.replace(look, geom_rgba=rows)
+    return dataclasses.replace(appearance, geom_rgba=rows)
 
 
 def summary(found: Sequence[CaptionCell]) -> dict[str, float]:
