@@ -70,7 +70,7 @@ class ArmResult:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a person should know besides: what could be done, what did not go as planned."""
+        """Lines on what could be improved and what did not go as planned."""
         return tuple(filter(None, (self.advice, *self.reasons, self.cut)))
 
     def line(self) -> str:
@@ -93,10 +93,9 @@ class ArmResult:
 
 
 def gap_advice(result: ArmResult, manifest: Manifest) -> str:
-    """What to do where ``result`` lies below what the policy was measured at in simulation.
-
-    Empty where the intervals overlap, where nothing is known, and where training has done it all.
-    """
+    """Returns what to change in training where ``result`` is below the success in simulation. Empty
+    where the intervals overlap, where a success is unknown, and where training has all of it
+    already."""
     known, training = manifest.metrics, manifest.training
     if result.successes is None or "low" not in known or not result.under:
         return ""

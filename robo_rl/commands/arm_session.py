@@ -243,10 +243,8 @@ def _learning_options(
     latch: FaultLatch | None,
     console: Console,
 ) -> dict[str, Callable[..., Any]]:
-    """What ``run_episodes`` is told where somebody learns between episodes.
-
-    Faults are cleared by an operator at the terminal; of an emulated arm nobody has to look at it.
-    """
+    """Returns the arguments of ``run_episodes`` for learning between episodes. An operator clears
+    faults at the terminal; on an emulated arm they are cleared without one."""
 
     def cleared() -> bool:
         if latch is None or not isinstance(stage, ConnectedStage):
@@ -284,7 +282,7 @@ def _operator(
     contextlib.AbstractContextManager[Callable[[EpisodeSetup, int], tuple[EpisodeSetup, Operator]]]
     | None
 ):
-    """What makes the person of each episode; ``alone``: there is no policy beside."""
+    """Returns the function that makes each episode's operator; ``alone``: no policy runs."""
     if not command.human:
         return None
     name, where = parse_device(command.human)
@@ -344,8 +342,8 @@ def make_stage(
     console: Console,
     filmed: bool = False,
 ) -> ArmStage:
-    """Where the options say that the bundle runs, with a camera that films what is emulated if that
-    is wanted; ValueError where they contradict each other."""
+    """Returns the stage that the options name, with a recording camera of an emulated arm if
+    wanted. Raises ValueError where options contradict each other."""
     where = command.port or command.host
     for name in _changed_options(command, WIRED if command.emulate else EMULATED):
         raise ValueError(
@@ -446,11 +444,8 @@ def claim_arm(
     config: RunConfig,
     console: Console,
 ) -> FaultLatch:
-    """The arm's latch, open, of an arm that is limp.
-
-    What an operator clears is cleared last: to clear it lets go of every joint, and whoever asks
-    for a stiff arm to be parked does not want it to fall.
-    """
+    """Opens the fault latch of an arm whose torque is off. A latched fault is cleared last, because
+    clearing turns the torque of every joint off, and an arm that is to be parked would fall."""
     latch = arm_fault_latch(command)
     cleared = confirm_clear(command, latch, console)
     stage.rescue = _rescue(command, manifest, latch)
@@ -466,8 +461,8 @@ def arm_fault_latch(command: ArmSessionOptions) -> FaultLatch:
 
 
 def confirm_clear(command: ArmSessionOptions, latch: FaultLatch, console: Console) -> bool:
-    """Whether an operator says that a fault is to be cleared; LatchedError where there is one and
-    nobody does."""
+    """Returns whether the operator wants the fault cleared. Raises LatchedError where there is a
+    fault and nobody confirms."""
     why = latch.reason()
     confirmed = command.clear_fault
     if why and not confirmed and sys.stdin.isatty():
@@ -498,11 +493,9 @@ def settle_torque(
     latch: FaultLatch,
     console: Console,
 ) -> None:
-    """Parks or relaxes, on the operator's word, an arm that nobody answers for any more.
-
-    ValueError without one, or where it stays stiff. KeyboardInterrupt where it was stopped on the
-    way: it is limp then, and no episode begins.
-    """
+    """Parks or relaxes, as the operator chooses, an arm whose torque is on without a controller.
+    Raises ValueError without a choice, or where torque stays on, and KeyboardInterrupt where
+    parking was stopped: torque is off then, and no episode starts."""
     driver = stage.driver()
     try:
         driver.connect()

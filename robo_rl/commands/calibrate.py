@@ -72,7 +72,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _servos(name: str) -> Callable[..., int]:
-    """What calibrates the servos of the arm called ``name``."""
+    """Returns the calibration command of the servos of arm ``name``."""
 
     def calibrate_servos(command: tyro.conf.OmitArgPrefixes[ServosCommand]) -> int:
         from real_robot.drivers.servo_setup import ServoCalibration, run_calibration

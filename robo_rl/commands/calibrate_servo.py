@@ -134,7 +134,7 @@ def servos_of(robot: str) -> ArmServos:
 
 
 def training_advice(stiffness: Estimate, servos: ArmServos, joint: int) -> str:
-    """What the stiffness of the servo of ``joint`` means for a policy that is to run on it."""
+    """Returns what the stiffness of ``joint``'s servo means for training a policy for it."""
     own = float(servos.stiffness[joint])
     usual = f"the simulated servo has {own:.0f} N m/rad"
     if stiffness.value is None:

@@ -33,7 +33,8 @@ class DemosCommand(DemoConfig, SceneOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class LogsCommand:
-    """Writes what an arm's logs hold as a data set: who drove and what was executed, judged."""
+    """Writes episodes of robot logs as a dataset: executed actions, by a policy or an operator,
+    with verdicts."""
 
     to: tyro.conf.Positional[Path]  # a folder that does not exist yet
     logs: Annotated[tuple[Path, ...], tyro.conf.arg(name="from")]  # robot logs, or folders of them

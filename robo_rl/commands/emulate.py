@@ -86,7 +86,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _is_loopback(host: str) -> bool:
-    """Whether nobody on another machine can reach ``host``."""
+    """Returns whether ``host`` can be reached from this machine only."""
     with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
     return host == "localhost"

@@ -83,8 +83,8 @@ def require_packages(what: str) -> None:
 
 
 def write_progress(path: Path, lengths: Sequence[int], progress: Array) -> None:
-    """Writes what LeRobot weighs samples by: ``progress`` (n,) in [0, 1], nan where nobody knows,
-    of every frame of a set's episodes, which have ``lengths``."""
+    """Writes LeRobot's sample weights: ``progress`` (n,) in [0, 1], nan where unknown, of every
+    frame of episodes of ``lengths``."""
     outside = progress[(progress < 0.0) | (progress > 1.0)]
     if len(outside):
         raise ValueError(
@@ -96,7 +96,7 @@ def write_progress(path: Path, lengths: Sequence[int], progress: Array) -> None:
 
 
 def _numbers(lengths: Sequence[int]) -> dict[str, Array]:
-    """Where each frame of episodes with ``lengths`` is, int64."""
+    """Returns the index of each frame within its episode, int64, of episodes of ``lengths``."""
     return {
         "index": np.arange(sum(lengths)),
         "episode_index": np.repeat(np.arange(len(lengths)), lengths),
@@ -345,7 +345,7 @@ def _newest(frames: Sequence[tuple[float, bytes]], t: Array) -> Iterator[Array]:
 
 
 def _stats(values: Array) -> dict[str, list[float]]:
-    """Of each column of ``values`` (n, k)."""
+    """Returns statistics of each column of ``values`` (n, k)."""
     numbers = values.astype(float)
     return {
         "min": numbers.min(axis=0).tolist(),

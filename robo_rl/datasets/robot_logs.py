@@ -215,7 +215,7 @@ def _target(of: dict[str, Any]) -> list[float]:
 
 
 def _commanded_goal(tick: dict[str, Any]) -> list[float]:
-    """Where the arm is on its way to after a tick (n+1,)."""
+    """Returns the commanded joint goal (n+1,) after a tick."""
     return [*tick["goal"], tick["filtered"]["gripper"]]
 
 

@@ -71,7 +71,7 @@ show();
 
 @dataclass
 class _PageAnswer:
-    """What was said to a question; whether that is kept, and the page knows."""
+    """An answer to a question, with events for stored and confirmed."""
 
     question: int
     said: str
@@ -161,8 +161,9 @@ class LabelPage:
         self._server.server_close()
 
     def answers(self) -> Iterator[tuple[Label, str]]:
-        """(question, what was said to it) as answers come, each question once, until all are
-        answered. The page goes on when the next is asked for, so when this one is kept."""
+        """Yields (question, answer) as answers arrive, each question once, until all are answered.
+        The page shows the next question once the caller asks for it, by when the answer is stored.
+        """
         while self._open:
             answer = self._said.get()
             if answer.question not in self._open:

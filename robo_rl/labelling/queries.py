@@ -211,8 +211,8 @@ def query_before_training(
 
 @dataclass
 class OnlineQueries(Hook):
-    """Asks about the policy's own episodes while it learns, refits, and has what is kept rewarded
-    anew: the whole replay of a learner that has one, future rollouts of one that has not."""
+    """Queries about the policy's own episodes during training: refits the reward and relabels the
+    replay buffer, or future rollouts of a learner without one."""
 
     name = "preferences"
 

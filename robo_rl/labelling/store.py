@@ -140,7 +140,7 @@ class LabelStore:
 
 
 def agreement(store: LabelStore) -> tuple[int, int]:
-    """(how often two who were asked the same said the same, how often two were), of answers."""
+    """Returns (how often two labellers of the same question agreed, number of such pairs)."""
     same = of = 0
     for answers in store.answered().values():
         answer_by = {a.by: a.said for a in answers if a.said in (*ANSWERS, *RATINGS)}

@@ -64,8 +64,8 @@ class FrozenBase:
         return self  # nothing in it changes
 
     def combined_with(self, residual: onnx.ModelProto) -> onnx.ModelProto:
-        """One graph obs -> action of this one and of ``residual``, which takes ``obs`` and this
-        one's answer as ``base_action``."""
+        """Returns one graph obs -> action of this base and ``residual``, which takes ``obs`` and
+        the base's action as ``base_action``."""
         mine = onnx.load_from_string(self.graph)
         (opset,) = (one.version for one in residual.opset_import if not one.domain)
         if any(one.version != opset for one in mine.opset_import if not one.domain):

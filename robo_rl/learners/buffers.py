@@ -32,7 +32,7 @@ def refuse_reward_scaling(env: VecEnv | None) -> None:
 
 
 def _sb3_env(env: VecEnv) -> SB3VecEnv:
-    """The SB3VecEnv inside any wrappers, told that its steps are scored here."""
+    """Returns the SB3VecEnv inside any wrappers, set to leave scoring to the buffer."""
     refuse_reward_scaling(env)
     if not isinstance(env.unwrapped, SB3VecEnv):
         raise ValueError(f"env must be an SB3VecEnv, got {type(env.unwrapped).__name__}")

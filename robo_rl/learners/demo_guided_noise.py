@@ -30,7 +30,7 @@ class DemoGuidedNoise(nn.Module):
         self.optimizer = torch.optim.Adam(self.net.parameters(), lr=1e-3)
 
     def around(self, obs: Tensor) -> MultivariateNormal:
-        """What is added in ``obs`` (B, obs_dim)."""
+        """Returns the noise for ``obs`` (B, obs_dim)."""
         out = self.net(self.extractor(obs))
         own = LEAST + (MOST - LEAST) * torch.sigmoid(out[:, : self.act_dim])
         factor = torch.diag_embed(own)

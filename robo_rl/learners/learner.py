@@ -69,11 +69,9 @@ class Learner:
             self.buffer.close()
 
     def checkpoint(self, extra: Mapping[str, Any] | None = None) -> Checkpoint:
-        """Everything that decides how learning goes on; taken between two rollouts. What is kept of
-        transitions is seen as it is, not copied: write it before more are made.
-
-        ``extra`` is JSON that comes back in ``meta["extra"]``.
-        """
+        """Returns everything that determines further learning; taken between two rollouts.
+        Transitions are views, not copies: write them before more are added. ``extra`` is JSON that
+        comes back in ``meta["extra"]``."""
         return checkpoint.save(self, extra or {})
 
     def restore(self, saved: Checkpoint) -> bool:

@@ -43,11 +43,9 @@ Array = np.ndarray
 
 
 class ObsAndBase(BaseFeaturesExtractor):
-    """What the layers see: the observation, scaled, and what the base does about it.
-
-    The base is handed the raw observation, which it scales as it was trained to. Checkpoints know
-    it by its hash.
-    """
+    """The input of the residual's layers: the normalised observation and the base's action. The
+    base gets the raw observation, which it normalises as in its training. Checkpoints identify it
+    by its hash."""
 
     def __init__(
         self,
@@ -305,7 +303,8 @@ def acting_network(policy: BasePolicy) -> nn.Module:
 
 
 class ResidualActorModule(nn.Module):
-    """What is exported: ``obs`` and ``base_action`` in, the executed action (N, act_dim) out."""
+    """The module that is exported: ``obs`` and ``base_action`` in, the executed action (N, act_dim)
+    out."""
 
     def __init__(self, extractor: ObsAndBase, residual: nn.Module, scale: float):
         super().__init__()

@@ -146,8 +146,8 @@ class _Loop(BaseCallback):
 
     @contextlib.contextmanager
     def interruptible(self, console: Console | None) -> Iterator[None]:
-        """While a first Ctrl-C is noted, and a second one ends at once; only of what is kept, and
-        where nobody else hears signals."""
+        """Context in which a first Ctrl-C is noted and a second one ends at once; only with a run
+        to save, and where no other handler is set."""
         before = signal.getsignal(signal.SIGINT)
         main = threading.current_thread() is threading.main_thread()
         if self._run is None or not main or before is not signal.default_int_handler:
@@ -283,7 +283,7 @@ class _Loop(BaseCallback):
 
 
 def _hook_prefix(hook: Hook) -> str:
-    """What a hook's arrays are part of in a checkpoint."""
+    """Returns the prefix of a hook's arrays in a checkpoint."""
     return f"hook/{hook.name}"
 
 

@@ -181,7 +181,7 @@ class ArmLearner:
             self._algorithm._n_updates = int(saved.meta["updates"])
             self._algorithm.critic_updates = int(saved.meta.get("critic_alone", CRITIC_ALONE))
             if saved.meta.get("by_model", self.steps.by_model) != self.steps.by_model:
-                self._reward_changed()  # it has come to pay since then
+                self._train_critics_first()  # it has come to pay since then
         self.status = dataclasses.replace(
             self.status, updates=self._algorithm._n_updates, published=before.published
         )
@@ -236,10 +236,10 @@ class ArmLearner:
         self.status = dataclasses.replace(self.status, auc=auc, trusted=trusted)
         if trusted != self.steps.by_model:
             self.steps.use(trusted)
-            self._reward_changed()
+            self._train_critics_first()
 
-    def _reward_changed(self) -> None:
-        """What critics say of the one before would lead the policy anywhere."""
+    def _train_critics_first(self) -> None:
+        """Trains only the critics for a while: their values are still of the previous reward."""
         self._algorithm.critic_updates = self._algorithm._n_updates + CRITIC_ALONE
 
     # What goes on.
@@ -264,7 +264,7 @@ class ArmLearner:
                 time.sleep(POLL)
 
     def _finished(self, number: int) -> bool:
-        """Whether there is a log of episode ``number`` that nobody writes any more."""
+        """Returns whether there is a complete log of episode ``number``."""
         folder = self.run.path / EPISODES
         log = folder / f"episode_{number:04d}.mcap"
         if (folder / f"episode_{number + 1:04d}.mcap").exists():
@@ -272,8 +272,8 @@ class ArmLearner:
         return log.exists() and _closed(log)
 
     def _learn(self) -> None:
-        """As many updates as the arm's steps are worth by now; none before it is known whether
-        the reward counts."""
+        """Makes as many updates as the arm's steps allow so far; none until it is known whether the
+        reward is used."""
         begun = (
             len(self._scores) >= self.config.verdicts if self._pay else self._own >= FEWEST_STEPS
         )
@@ -299,7 +299,7 @@ class ArmLearner:
         self.status = dataclasses.replace(self.status, published=published)
 
     def _save(self) -> None:
-        """What a learner that is started again goes on from."""
+        """Saves what a restarted learner continues from."""
         done = {
             "updates": self.status.updates,
             "critic_alone": self._algorithm.critic_updates,
@@ -309,7 +309,7 @@ class ArmLearner:
         self.run.save_checkpoint(Checkpoint(self._own, weights, rng_states(), done))
 
     def _weights_of(self, published: int) -> Path:
-        """What learning goes on from, if it goes back to a bundle."""
+        """Returns the weights to continue from when learning returns to a bundle."""
         return self.run.path / BUNDLES / f"{published:06d}.safetensors"
 
     def _keep_weights(self, published: int) -> None:
@@ -318,8 +318,8 @@ class ArmLearner:
         atomic_write(path, save_safetensors(weights_of(self._algorithm)))
 
     def _publish(self) -> None:
-        """Leaves a bundle that answers as the learner does, checked; and what learning goes on
-        from."""
+        """Writes a bundle with the learner's policy, checked against it, and the weights to
+        continue from."""
         if not self.status.updates or self.status.published == self.status.episodes:
             return
         manifest, rng = self.base.manifest, np.random.default_rng(0)
@@ -363,7 +363,7 @@ def keep_episode(path: Path, part: dict[str, Array]) -> None:
 
 
 def _closed(log: Path) -> bool:
-    """Whether nobody writes to ``log``: its writer has it locked."""
+    """Returns whether the writer of ``log`` has closed it, that is, holds no lock."""
     with open(log, "rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

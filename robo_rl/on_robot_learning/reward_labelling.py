@@ -32,8 +32,8 @@ RARER = 0.2  # share of the rarer of the two, below which a reward that counts g
 
 
 def make_reward_labeller(config: OnRobotConfig, task: Task[Any]) -> Pay | None:
-    """What ``config``'s reward pays; None: nothing but the verdict counts. ValueError where it
-    cannot be told of a log."""
+    """Returns what labels logged episodes with ``config``'s reward; None: only the verdict is used.
+    Raises ValueError where the reward cannot be computed from a log."""
     if config.reward == VERDICT:
         return None
     if config.reward == STATE:

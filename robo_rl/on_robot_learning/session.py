@@ -33,10 +33,8 @@ People = Callable[[EpisodeSetup, int], tuple[EpisodeSetup, Operator | None]]
 
 
 class OnRobotSession:
-    """What goes on in the run ``folder`` between an arm's episodes, from number ``first`` on.
-
-    ``waits``: time stands still between episodes, so the learner is waited for.
-    """
+    """The work of the run ``folder`` between an arm's episodes, from number ``first`` on.
+    ``waits``: time stands still between episodes, so the session waits for the learner."""
 
     def __init__(
         self, folder: Path, config: OnRobotConfig, first: int, *, waits: bool, think: float = 0.0
@@ -61,8 +59,8 @@ class OnRobotSession:
             )
 
     def status_of(self, index: int) -> LearnerStatus:
-        """How far the learner is, before episode ``index``; before the first one it is waited for.
-        ValueError where it cannot go on."""
+        """Returns the learner's status before episode ``index``; before the first one it waits for
+        the learner. Raises ValueError where the learner cannot continue."""
         while True:
             status = LearnerStatus.read(self.folder)
             if self._learner.poll() is not None:

@@ -200,8 +200,8 @@ def best_paid_failures(verdict: RewardReport, name: str, columns: Array) -> Arra
 def write_failure_video(
     verdict: RewardReport, name: str, path: Path, policys: Sequence[str] = ()
 ) -> int:
-    """Films the best paid failures, of a run's policy where it has three, else of anybody; how many
-    are shown, 0 where there are too few to fill a row."""
+    """Writes a video of the failures with the most reward, of a run's policy where it has three,
+    else of any actor. Returns how many are shown; 0 where they fill no row."""
     from robo_rl.evaluation.rollout_video import COLUMNS, write_rollout_video
 
     coverage = verdict.cover

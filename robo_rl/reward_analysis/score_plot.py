@@ -72,7 +72,7 @@ def write_plot(path: Path, rows: Sequence[PlotRow]) -> None:
 
 
 def _title(figures: Mapping[str, Any]) -> str:
-    """Which episode it is, what was asked, and how it ended where somebody has said."""
+    """Returns the episode's name, its sentence, and how it ended if that is known."""
     source, sentence = str(figures["source"]), figures["sentence"]
     end = ""
     if "success" in figures:

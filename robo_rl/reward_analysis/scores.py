@@ -40,7 +40,7 @@ class StepSelection:
         return StepSelection(*arrays, self.length[columns], self.turned)
 
     def place(self, cover: Coverage) -> EpisodePosition:
-        """Of each step in its episode; backwards it is none that there was, and ends nowhere."""
+        """The position of each step in its episode; reversed steps have none."""
         if self.turned:
             never = np.zeros(self.action.shape, bool)
             return positions_from_start(never, never)

@@ -450,7 +450,8 @@ def _matching_scenes(encoder: TorchEncoder, task: Task[Any]) -> list[TrainingSce
 
 
 def _plainly_called(task: Task[Any]) -> set[str]:
-    """What is there, ``red cube``; what is not called by colour and shape alone, by its name."""
+    """Returns the names of the objects present, ``red cube``; an object without colour and shape
+    has its own name."""
     entities = [e for e in from_dict(task.card()).entities if role(e) != GRIPPER]
     plain = {f"{e.colour}_{e.kind}": f"{e.colour} {e.kind}" for e in entities}
     return {plain.get(e.name, e.name) for e in entities}

@@ -91,5 +91,5 @@ def read_pictures(path: Path) -> tuple[list[Array], dict[str, Any]]:
 
 
 def card_of(path: Path) -> Path:
-    """Where it is said what the pictures at ``path`` show: beside a picture, within a folder."""
+    """Returns the card of the pictures at ``path``: beside a picture, within a folder."""
     return path / "card.json" if path.is_dir() else path.with_suffix(".json")

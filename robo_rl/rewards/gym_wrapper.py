@@ -36,11 +36,9 @@ OWN = "own_reward"  # of an info: what the env itself gave
 
 
 class FrameScorer:
-    """How much frames look like a sentence; ``settings`` are ClipConfig's (formula, baseline, ...).
-
-    ValueError for weights that are not there, words that were never taught, or a formula that
-    lacks what it holds the sentence against.
-    """
+    """Scores how similar frames are to a sentence; ``settings`` are ClipConfig's (formula,
+    baseline, ...). Raises ValueError for missing weights, words outside the CLIP's vocabulary, or a
+    formula whose reference texts are missing."""
 
     def __init__(self, sentence: str, *, encoder: str, device: str = "cpu", **settings: Any):
         config = ClipConfig(encoder=encoder, **settings)

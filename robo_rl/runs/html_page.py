@@ -29,7 +29,7 @@ summary{cursor:pointer;color:var(--soft)}pre{font-size:.8rem;white-space:pre-wra
 
 
 def head(title: str) -> str:
-    """How a page begins that ends with </main></html>."""
+    """Returns the head of a page that ends with </main></html>."""
     title = html.escape(title)
     return (
         "<!doctype html><html lang=en><meta charset=utf-8>"

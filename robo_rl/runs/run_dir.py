@@ -111,8 +111,8 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def versions() -> dict[str, str]:
-    """What a result depends on beside its command and seed (``sims/utils/versions.py``), and how
-    many threads simulate."""
+    """What a result depends on beside its command and seed (``sims/utils/versions.py``), and the
+    number of simulation threads."""
     return environment() | {"simulation_threads": str(simulation_threads())}
 
 
@@ -547,8 +547,8 @@ def write_npz(path: Path, arrays: Mapping[str, Array]) -> str:
 
 
 class _HashingWriter:
-    """What is written to ``file``, and its hash; it cannot be sought in, so a zip file is written
-    from its beginning to its end."""
+    """Writes to ``file`` and hashes what is written; it cannot seek, so zip files are written from
+    beginning to end."""
 
     def __init__(self, file: BinaryIO):
         self._file, self.sha256 = file, hashlib.sha256()

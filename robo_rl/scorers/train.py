@@ -248,8 +248,8 @@ class PreferencesScorer(ScorerConfig):
 def known_pairs(
     store: LabelStore, of: TrainingInputs, config: PreferencesScorer
 ) -> tuple[PreferencePairs | None, list[str]]:
-    """(pairs, who gave each answer) of a store's answers about this goal in this scene, ratings
-    among them; ValueError where stretches are of another length."""
+    """Returns (pairs, labellers) of a store's answers about this goal in this scene, ratings among
+    them. Raises ValueError where segments have another length."""
     from reward_models.scorers.preferences import PreferencePairs, pairs_from_ratings
 
     compared, rated = labels_of(store, of, ANSWERS), labels_of(store, of, RATINGS)

@@ -164,7 +164,7 @@ class _Search:
         return LLMStrategy(writer, goal.card, goal.text, config.candidates)
 
     def _evaluator(self) -> Callable[[str, TaskCard], list[Diagnostic]] | None:
-        """What CARD's coder hears from its evaluator before anything is trained."""
+        """Returns the feedback that the CARD writer gets before any training."""
         if self.config.writer != "card" or not self.config.screens:
             return None
         return lambda text, card: list(screen_program(load(text, card), self.judged).diagnostics)
@@ -221,7 +221,8 @@ class _Search:
         self.say(explained(self.candidates, self.answers))
 
     def _screened(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Those that the language and the probes accept; the others are answered for here."""
+        """Returns the programs that the language and the probes accept; refusals of the others are
+        recorded."""
         new = [c for c in candidates if (c.name, 0) not in self.answers]
         judged = self.judged if self.config.screens else None
         for candidate, why in zip(
@@ -253,7 +254,7 @@ class _Search:
             self.bar.done(steps)
 
     def _replay(self, name: str) -> dict[str, Any]:
-        """Where a candidate's replay comes from and goes to, for learners that keep one."""
+        """Returns where a candidate's replay buffer is read and written, for learners with one."""
         if not self.config.relabel:
             return {}
         folder = self.path / "trainings"
@@ -289,10 +290,8 @@ class _Search:
         self.answers[candidate.name, rung] = entry
 
     def _ranked(self, candidate: Candidate, rung: int) -> CandidateResult:
-        """Rank by the length of training, then success, then the true distance that was left.
-
-        Later answers, which a search that goes on knows already, must not change earlier choices.
-        """
+        """Ranks by training length, then success, then final distance. Later answers, which a
+        resumed search already has, do not change earlier choices."""
         answer = self.answers[candidate.name, rung]
         if answer["kind"] != "trained":
             return CandidateResult(candidate, (), {})

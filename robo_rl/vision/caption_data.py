@@ -220,7 +220,7 @@ def graded_frames_of_scenes(
 
 
 def _recoloring_count(view: SceneView) -> int:
-    """How many ways there are to paint what is looked at."""
+    """Returns the number of colourings of a scene."""
     return 1 if view.task.startswith(PREFIX) else len(recolorings(view.task_made()))
 
 
@@ -277,9 +277,9 @@ def _shares(count: int, paints: int) -> list[int]:
 
 
 def captions_of_task(task: Task[Any], goals: Sequence[str] = ()) -> TableCaptions:
-    """The table's captions of a task's things, and of what its own goals and the sentences
-    ``goals`` ask for, as far as somebody judges them there; ValueError for a sentence that is not
-    read, or that no frame shows."""
+    """Returns the captions of a task's objects, and those of its goals and of the sentences
+    ``goals``, as far as a judge grades them. Raises ValueError for a sentence that cannot be
+    parsed, or that no frame shows."""
     atoms = []
     for text in goals:
         goal = read_goal(task, text)

@@ -120,8 +120,8 @@ class PlayedEpisodes(NamedTuple):
 
 
 def play_task_episodes(task: Task[Any], config: EpisodesConfig) -> PlayedEpisodes:
-    """The episodes of ``config``; ValueError where an expert is asked for that there is not, or
-    nobody is to act."""
+    """Plays the episodes of ``config``. Raises ValueError where the task has no expert and one is
+    needed, or where no actor is given."""
     if (config.demonstrations or config.lost) and not task.solved:
         raise ValueError(
             f"task {task.name!r} has no expert for this goal: give "

@@ -69,7 +69,8 @@ class LabelCommand(SceneOptions):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Asks what is open until all is answered or the input ends; says how often two agree."""
+    """Asks the open questions until all are answered or the input ends; prints how often labellers
+    agree."""
     command = tyro.cli(LabelCommand, args=list(argv), prog="robo-rl reward label")
     if command.page and is_judge(command.labeller):
         raise ValueError(

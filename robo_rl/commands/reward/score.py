@@ -179,7 +179,7 @@ def _by_model(command: ScoreCommand, console: Console) -> Iterator[tuple[SourceE
 
 
 def _watch(command: ScoreCommand, console: Console, **more: int) -> SourceOptions:
-    """What is to be seen, and how."""
+    """Returns which episodes and frames to read."""
     return SourceOptions(
         goal=command.goal,
         task=command.task,
@@ -191,7 +191,7 @@ def _watch(command: ScoreCommand, console: Console, **more: int) -> SourceOption
 
 
 def _episode_figures(episode: SourceEpisode, score: Array) -> Figures:
-    """What is said of an episode with ``score`` of each frame, of its end alone, or none."""
+    """Returns figures of an episode with ``score`` of each frame, of its last frame, or none."""
     at = episode.at[len(episode.at) - len(score) :]
     figures: Figures = {
         "source": episode.name,

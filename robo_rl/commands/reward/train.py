@@ -194,7 +194,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _judged(out: Path, command: TrainClipCommand, console: Console) -> dict[str, Any]:
-    """What the card says of how well captions are seen: scene by scene, and in all."""
+    """Returns the card's figures of how well captions are recognised: per scene and over all."""
     from robo_rl.vision.caption_gate import caption_lines, gate_at, summarize_scenes
 
     options = {"goals": command.goals, "hidden": command.without, "count": command.check_states}
