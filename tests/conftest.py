@@ -31,18 +31,18 @@ LONG = {
     "test_cameras",
     "test_cli",
     "test_embedded_clip",
-    "test_far_scorer",
+    "test_async_scoring",
     "test_goal_task",
     "test_goals",
     "test_learners",
-    "test_line",
+    "test_end_to_end",
     "test_on_arm",
     "test_residual",
     "test_scorers",
     "test_so101_faults",
     "test_sweep",
     "test_tasks",
-    "test_visual",
+    "test_clip_reward",
 }
 
 

@@ -32,12 +32,12 @@ MODULES = {
     "sims/randomization/domain_randomization.py": ["test_randomize"],
     "sims/tasks/scene/tabletop.py": ["test_tasks", "test_robots"],
     "reward_models/goals/margins.py": ["test_margins", "test_goals"],
-    "reward_models/vision/clip_score.py": ["test_reward_models", "test_visual"],
+    "reward_models/vision/clip_score.py": ["test_reward_models", "test_clip_reward"],
     "real_robot/safety/filter.py": ["test_safety", "test_control_loop"],
     "real_robot/drivers/servo_bus.py": ["test_so101_bus", "test_so101_faults"],
-    "robo_rl/learners/demo_replay.py": ["test_prior"],
+    "robo_rl/learners/demo_replay.py": ["test_demo_replay"],
     "robo_rl/goals/goal_task.py": ["test_goal_task"],
-    "robo_rl/rollout/scoring.py": ["test_scoring", "test_far_scorer"],
+    "robo_rl/rollout/scoring.py": ["test_scoring", "test_async_scoring"],
 }
 PER_MODULE = 12
 

@@ -553,7 +553,7 @@ def test_invalid_sizes_error_suggests_a_value():
 def test_learner_table_lists_every_learner():
     assert list(LEARNERS)[:6] == ["ppo", "sac", "td3", "tqc", "crossq", "ensemble"]
     residual = [f"residual-{of}" for of in ("ppo", "sac", "ensemble", "td3")]
-    others = ["iql", *residual]  # test_prior.py, test_residual.py
+    others = ["iql", *residual]  # test_demo_replay.py, test_residual.py
     assert list(LEARNERS)[6:] == others
     assert [type(config) for config in CONFIGS] == [
         kind.config for name, kind in LEARNERS.items() if name not in others

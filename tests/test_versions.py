@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import reach_bundle
-from test_recorded import three_logs
+from test_robot_logs import three_logs
 
 import sims
 from real_robot.core.manifest import Manifest

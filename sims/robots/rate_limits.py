@@ -3,9 +3,9 @@
 There a target is approached at 100 Hz within the joints' speed, acceleration and jerk (Ruckig, one
 arm at a time; ``real_robot/safety/stages/rate_limits.py``). Here the same is one rule that
 vectorises: each tick takes the most acceleration after which the quickest stop does not lead past
-the target, both as seen by an observer who moves along with it. ``tests/test_shaping.py`` holds it
-to the filter. The jaws are not shaped: they are light, and the bridge lets them go almost as they
-are told.
+the target, both as seen by an observer who moves along with it. ``tests/test_rate_limits.py``
+compares it with the filter. The jaws are not rate-limited: they are light, and the bridge passes
+their commands on almost unchanged.
 
 An arm that feels what pushes on it is stopped there by half of what a joint can do
 (``real_robot/safety/stages/effort.py``); so it is here, and its episode ends.

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from point_mass import InTurn
 from test_learners import assert_same
-from test_looks import CONFIG, Judge, trained
+from test_periodic_eval import CONFIG, Judge, trained
 from test_scorers import Rows, unit
 
 import sims

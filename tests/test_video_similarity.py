@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from point_mass import Nearness, PointMass
 from test_buffers import replay_buffer, rollout_buffer
-from test_recorded import GOAL, recorded
+from test_robot_logs import GOAL, recorded
 from test_scoring import Live
 
 import sims

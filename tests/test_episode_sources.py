@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from openai_server import OpenAIServer
 from robometer_server import RobometerServer
-from test_recorded import GOAL, recorded
+from test_robot_logs import GOAL, recorded
 
 import sims
 from real_robot import read_log
