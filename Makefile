@@ -3,7 +3,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 
-.PHONY: demo test check portable perf docs lint types clean
+.PHONY: demo test check portable perf docs results lint types clean
 
 demo: .venv/stamp
 	$(BIN)/robo-rl demo
@@ -29,6 +29,10 @@ perf: .venv/stamp
 # The site in site/, without a network, its reference from parsers and docstrings; a warning (a dead link, a page that no menu has) fails it.
 docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The tables of docs/results/tables, from the journals in docs/data.
+results: .venv/stamp
+	$(BIN)/python -m benchmarks.pages
 
 lint: .venv/stamp
 	$(BIN)/ruff check .

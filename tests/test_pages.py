@@ -44,3 +44,9 @@ def test_doc_navigation_lists_every_page_once() -> None:
 def test_readme_is_short_and_names_the_make_targets() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
     assert len(text.splitlines()) <= 80 and "make demo" in text and "make test" in text
+
+
+def test_papers_page_names_existing_files() -> None:
+    text = (ROOT / "docs" / "reference" / "papers.md").read_text("utf-8")
+    named = re.findall(r"`([\w/]+\.py)`", text)
+    assert len(named) > 40 and not [name for name in named if not (ROOT / name).is_file()]
