@@ -10,7 +10,7 @@ from pathlib import Path
 import sims
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals.formula import Formula, parse
-from robo_rl.goals.reading import read_goal
+from robo_rl.goals.reading import read_card_goal
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 # Set: how it was made. The first eight were kept out of the making of the readers.
@@ -47,7 +47,6 @@ _ENTITIES = (  # of the scene that sets of formulas speak of: name, aliases, col
     ("blue_ball", "ball sphere orb", "blue", "ball"),
     ("green_cylinder", "cylinder can tube", "green", "cylinder"),
 )
-make = cache(sims.make_task)
 
 
 def path_of(name: str) -> Path:
@@ -56,6 +55,13 @@ def path_of(name: str) -> Path:
     if not path.exists():
         raise ValueError(f"cannot find {path}: the sentence sets are in tests/data of a checkout")
     return path
+
+
+@cache
+def card_of(task: str) -> TaskCard:
+    """The card of a task; of a body that was removed, the recorded one: its sentences stay."""
+    recorded = json.loads((DATA / "gymnasium_cards.json").read_text(encoding="utf-8"))
+    return from_dict(recorded.get(task) or sims.make_task(task).card())
 
 
 @cache
@@ -95,7 +101,7 @@ def own_key(line: Mapping[str, str]) -> str:
 @cache
 def goal_of(task: str, key: str) -> Formula | None:
     """What a goal that a task is known for asks for."""
-    return read_goal(make(task), key).formula
+    return read_card_goal(card_of(task), key).formula
 
 
 def labelled(name: str) -> Iterator[tuple[str, TaskCard, Formula | None]]:
@@ -107,8 +113,7 @@ def labelled(name: str) -> Iterator[tuple[str, TaskCard, Formula | None]]:
             wanted = None if best.startswith("refuse:") else parse(best)
             yield line["text"], corpus_card(), wanted
             continue
-        task = make(line["task"])
         wanted = parse(line["formula"]) if "formula" in line else None
         if wanted is None and (key := own_key(line)):
             wanted = goal_of(line["task"], key)
-        yield line["sentence"], from_dict(task.card()), wanted
+        yield line["sentence"], card_of(line["task"]), wanted

@@ -6,8 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 import sims
-from benchmarks.labelled_sentences import SETS, UNSEEN, labelled, make
-from reward_models.base import from_dict
+from benchmarks.labelled_sentences import SETS, UNSEEN, card_of, labelled
 from robo_rl.goals.proposer_training import Labelled, wordings
 
 
@@ -16,5 +15,5 @@ def lessons() -> Iterator[Labelled]:
     relations on each task's scene; none that a set kept out has too."""
     held_out = {text.casefold() for name in list(SETS)[:UNSEEN] for text, _, _ in labelled(name)}
     own = itertools.chain.from_iterable(map(labelled, list(SETS)[UNSEEN:]))
-    table = (row for name in sims.TASKS for row in wordings(from_dict(make(name).card())))
+    table = (row for name in sims.TASKS for row in wordings(card_of(name)))
     yield from (row for row in (*own, *table) if row[0].casefold() not in held_out)

@@ -22,9 +22,9 @@ from benchmarks import BenchmarkRow, Experiment, Measured, Options, RowFolder
 from benchmarks.labelled_sentences import (
     SETS,
     UNSEEN,
+    card_of,
     corpus_card,
     labelled,
-    make,
     own_key,
     path_of,
 )
@@ -34,7 +34,7 @@ from reward_models.base import TaskCard
 from reward_models.goals import FormulaError, Refusal, fill, read
 from reward_models.goals.formula import Formula, canonical, parse
 from reward_models.goals.suggestions.proposer import SHIPPED, load_shipped
-from robo_rl.goals.reading import read_goal
+from robo_rl.goals.reading import read_card_goal
 from robo_rl.runs.markdown import table
 
 
@@ -68,13 +68,13 @@ def outcome(line: Mapping[str, Any]) -> str:
         got = answer(line["text"], corpus_card())
         refused, right = got.startswith("refuse:"), flat(got) in map(flat, line["read"])
     elif "formula" in line:
-        found = read_goal(make(line["task"]), line["sentence"])
+        found = read_card_goal(card_of(line["task"]), line["sentence"])
         refused = found.formula is None
         accepted = (parse(text) for text in (line["formula"], *line.get("or", ())))
         read_so = not refused and any(same(found.formula, f, found.card) for f in accepted)
         right = bool(line.get("refuse")) if refused else read_so
     else:
-        wanted, found = own_key(line), read_goal(make(line["task"]), line["sentence"])
+        wanted, found = own_key(line), read_card_goal(card_of(line["task"]), line["sentence"])
         refused = found.formula is None and not found.key
         right = refused if not wanted else found.key == wanted
     return "right" if right else "refused_wrongly" if refused else "wrong_accepted"

@@ -66,7 +66,6 @@ TASKS = (
     "humanoid",
     "half_cheetah",
     "walker2d",
-    "swimmer",
 )
 GOALS = 4  # of a task at most
 

@@ -176,8 +176,8 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["reward", "train"], "--out FILE, or --ship to overwrite those inside the package"),
         (["reward", "train", "--ship", "--robot", "fr3"], "trains on all scenes of the package"),
         (
-            ["reward", "train", "--task", "swimmer", "--out", "a.safetensors"],
-            "no relation of the goal language is visible in frames of swimmer",
+            ["reward", "train", "--task", "half_cheetah", "--out", "a.safetensors"],
+            "no relation of the goal language is visible in frames of half_cheetah",
         ),
         (["reward", "train", "--goals", "sing", "--out", "a.safetensors"], "sing"),
         (["reward", "train", "--out", "weights"], "must be a .safetensors file"),

@@ -60,12 +60,7 @@ from robo_rl.vision.state_collection import collect_states
 from sims.envs.batch_env import BatchEnv
 from sims.tasks.reach import Reach
 
-BARE = {
-    "half_cheetah",
-    "swimmer",
-    "inverted_pendulum",
-    "walker2d",
-}  # no relation of the table is seen there
+BARE = {"half_cheetah", "walker2d"}  # no relation of the table is seen there
 TINY = SceneConfig(
     frames=160,
     holdout=40,

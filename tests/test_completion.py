@@ -32,7 +32,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["reward", "sc"], {"score"}),
         (["reward", "train", "cr"], {"critic"}),
         (["calibrate", "cam"], {"camera"}),
-        (["train", "pu"], {"push", "pusher"}),
+        (["train", "pu"], {"push"}),
         (["train", "reach", "--eval-seeds", ""], {"validation", "test"}),
         (["train", "reach", "--learner", "pp"], {"ppo"}),
         (["sweep", "reach", "--env-st"], {"--env-steps"}),

@@ -391,7 +391,7 @@ def test_demos_number_means_expert_episodes(tmp_path: Path) -> None:
         other.load_state_dict(made.state_dict())
     for wrong, asked_of, said in (
         ("0", sim, "episodes and num_envs must be at least 1"),
-        ("3", sims.make("swimmer", 1), "swimmer has no scripted expert for this goal"),
+        ("3", sims.make("hopper", 1), "hopper has no scripted expert for this goal"),
     ):
         with pytest.raises(ValueError, match=said):
             replace(config, demos=wrong).check(asked_of)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sims
-from benchmarks.labelled_sentences import path_of
+from benchmarks.labelled_sentences import card_of, path_of
 from benchmarks.reading import outcome
-from reward_models.base import TaskCard, from_dict
+from reward_models.base import from_dict
 from reward_models.goals import Atom, Formula, Refusal, fill, parse, read
 from reward_models.goals.formula import Joined, join
 from reward_models.goals.grammar import clauses
@@ -29,11 +28,6 @@ from robo_rl.goals.reading import read_goal
 DATA = Path(__file__).parent / "data"
 ROWS = json.loads((DATA / "goal_sentences_formulas.json").read_text("utf-8"))
 GOALS = [row for row in ROWS if "formula" in row]
-
-
-@cache
-def card_of(task: str) -> TaskCard:
-    return from_dict(sims.make_task(task).card())
 
 
 def meant(formula: str | Formula, task: str) -> Formula:

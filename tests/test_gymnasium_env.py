@@ -22,12 +22,14 @@ from packaging.utils import canonicalize_name
 from stable_baselines3.common.env_util import make_vec_env
 
 import sims
+from robo_rl.cli import main
 from robo_rl.config.train_config import TrainConfig
 from robo_rl.rewards.gym_wrapper import WithFrames
 from robo_rl.rollout.vec_sim import VecSim, episode_steps
 from robo_rl.training.gymnasium import GymnasiumEvaluation, evaluate_gymnasium
 from sims.external.gymnasium_env import ExternalEnvError, GymnasiumEnv, NoTimeLimit
 from sims.rendering.resize import resize_frames
+from sims.tasks import REMOVED
 
 Array = np.ndarray
 
@@ -249,8 +251,6 @@ def test_make_accepts_the_gym_prefix() -> None:
 def test_train_and_evaluate_on_a_gymnasium_env(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from robo_rl.cli import main
-
     asked = f"gym:Reacher-v5 --reward task --env-python {sys.executable} --name reacher"
     sizes = "--env-steps 256 --tuning.num-envs 4 --tuning.n-steps 32 --eval-episodes 4 --episodes 6"
     assert main(["train", *asked.split(), *sizes.split(), "--runs", str(tmp_path)]) == 0
@@ -285,7 +285,6 @@ def test_external_suites_run_in_their_own_environments(
     suite: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from benchmarks.peers import environment, make_environment
-    from robo_rl.cli import main
 
     if not environment(suite):
         make_environment(suite)
@@ -330,8 +329,6 @@ def test_external_suites_run_in_their_own_environments(
 def test_env_kwargs_must_be_a_json_object(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from robo_rl.cli import main
-
     asked = ["train", "gym:Reacher-v5", "--reward", "task", "--runs", str(tmp_path)]
     for wrong in ("[1]", "reach-v3"):
         assert main([*asked, "--env-kwargs", wrong]) == 1
@@ -558,3 +555,46 @@ def test_mujocos_warnings_leave_no_file(python: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["unstable.py"]
     assert done.stderr.count("MuJoCo: Nan, Inf or huge value") == 1
+
+
+@pytest.mark.parametrize(("name", "instead"), REMOVED.items())
+def test_removed_bodies_name_the_gymnasium_environment(name: str, instead: str) -> None:
+    with pytest.raises(ValueError, match=f"'{name}' was removed: use .* train {instead} --reward"):
+        sims.make(name, 1)
+    assert instead.removeprefix("gym:") in gymnasium.registry
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "train swimmer --reward task",
+        "list signals swimmer",
+        "reward train --task swimmer --out clip.safetensors",
+        "demos swimmer swimmer-v0",
+    ],
+)
+def test_commands_refuse_removed_bodies(
+    command: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(command.split()) == 1
+    said = capsys.readouterr().err
+    assert "task 'swimmer' was removed: use" in said and "gym:Swimmer-v5" in said
+    assert len(said.strip().splitlines()) == 1
+
+
+def test_old_runs_of_a_removed_body_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = "hopper --reward task --env-steps 256 --episodes 2 --name old --eval-points 0"
+    asked += " --tuning.num-envs 4 --tuning.net 8 --runs"
+    assert main(["train", *asked.split(), str(tmp_path)]) == 0
+    config = tmp_path / "old" / "config.json"
+    config.write_text(config.read_text().replace('"hopper"', '"swimmer"'))
+    for command in (["evaluate"], ["train", "--resume"]):
+        capsys.readouterr()
+        assert main([*command, str(tmp_path / "old")]) == 1
+        assert "task 'swimmer' was removed: use" in capsys.readouterr().err, command

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from openai_server import OpenAIServer
 
-from benchmarks.labelled_sentences import make
-from reward_models.base import TaskCard, from_dict
+import sims
+from benchmarks.labelled_sentences import card_of
+from reward_models.base import TaskCard
 from reward_models.goals import fill, parse, read
 from reward_models.goals.predicates import PREDICATES
 from reward_models.goals.suggestions.llm_reader import llm_candidates, messages
@@ -34,7 +35,7 @@ far(gripper, blue_ball)
 
 @cache
 def card(task: str = "reach") -> TaskCard:
-    return from_dict(make(task).card())
+    return card_of(task)
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +73,7 @@ def test_llm_suggestion_is_used_only_with_accept(tmp_path: Path) -> None:
     def command(argv: Sequence[str]) -> int:
         said.append(list(argv))
         if "--goal" in argv and SAID in argv:
-            raise NotRead(read_goal(make("reach"), SAID))
+            raise NotRead(read_goal(sims.make_task("reach"), SAID))
         return 0
 
     args = ["reach", "--goal", SAID, "--reader", "llm", "--reading.cassette", str(tape)]
@@ -96,7 +97,7 @@ def test_missing_or_unknown_llm_is_a_one_line_error(capsys: pytest.CaptureFixtur
     assert "--reader: expected grammar or llm, got 'oracle'" in capsys.readouterr().err
 
     def command(argv: Sequence[str]) -> int:
-        raise NotRead(read_goal(make("reach"), SAID))
+        raise NotRead(read_goal(sims.make_task("reach"), SAID))
 
     with pytest.raises(ValueError, match="reader 'llm' needs a model: --reading.model NAME"):
         with_reading_offers(command, ["reach", "--goal", SAID, "--reader", "llm"])

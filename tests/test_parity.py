@@ -62,7 +62,7 @@ def test_parity_of_random_steps_with_gymnasium(name: str) -> None:
         seen_end |= done.any()
         if done.any():
             restart(np.flatnonzero(done))
-    if name in ("hopper", "walker2d", "humanoid", "inverted_pendulum"):
+    if name in ("hopper", "walker2d", "humanoid"):
         assert seen_end  # random play falls, so the end of an episode was compared, too
     for other in theirs:
         other.close()

@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.labelled_sentences import SETS, UNSEEN, labelled, make
+import sims
+from benchmarks.labelled_sentences import SETS, UNSEEN, card_of, labelled
 from benchmarks.proposer_sentences import lessons
-from reward_models.base import TaskCard, from_dict
+from reward_models.base import TaskCard
 from reward_models.goals import Refusal, fill, read
 from reward_models.goals.suggestions.proposer import (
     NOTHING,
@@ -38,7 +39,7 @@ UNREAD = "get the grabber thingamajig 5 cm over the red block"
 
 
 def card(task: str = "reach") -> TaskCard:
-    return from_dict(make(task).card())
+    return card_of(task)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +219,7 @@ def test_accepted_suggestion_is_trained(tmp_path: Path, monkeypatch: pytest.Monk
         main(args)
     [config] = begun
     said = config.formula or config.goal
-    meant = read_goal(make("reach"), said).formula if config.goal else None
+    meant = read_goal(sims.make_task("reach"), said).formula if config.goal else None
     assert (str(meant) if meant else said).startswith("above(gripper, red_cube, height=0.05")
 
 
@@ -243,7 +244,7 @@ def test_accept_works_with_a_sentence_as_task(text: str, task: str, goal: str) -
 def test_terminal_user_is_asked_for_a_suggestion(
     answer: str, taken: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    goal = read_goal(make("reach"), UNREAD)
+    goal = read_goal(sims.make_task("reach"), UNREAD)
     runs: list[list[str]] = []
 
     def command(argv: object) -> int:

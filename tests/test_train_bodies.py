@@ -22,7 +22,7 @@ def test_run_evaluates_again_to_the_same_result(
 ) -> None:
     options = "--env-steps 1024 --episodes 20 --name pushed --tuning.horizon-s 5 --eval-points 1"
     options += " --tuning.num-envs 16 --tuning.net 16"
-    asked = ["pusher", "--reward", "task", "--goal", "The white cylinder is on the red disc!"]
+    asked = ["hopper", "--reward", "task", "--goal", "The hopper hops forward!"]
     assert main(["train", *asked, *options.split(), "--runs", str(tmp_path)]) == 0
     run = tmp_path / "pushed"
     assert {"policy.onnx", "report.html", "video.webm", "result.json"} <= {
@@ -30,7 +30,7 @@ def test_run_evaluates_again_to_the_same_result(
     }
     assert not (run / "bundle").exists()
     judged = json.loads((run / "result.json").read_text())["evaluation"]
-    assert judged["goal"] == "push" and judged["episodes"] == 20
+    assert judged["goal"] == "forward" and judged["episodes"] == 20
     capsys.readouterr()
     same = ["--episodes", "20", "--eval-seeds", "validation", "--json"]
     assert main(["evaluate", str(run), *same]) == 0
@@ -40,7 +40,7 @@ def test_run_evaluates_again_to_the_same_result(
     assert main(["export", str(run), str(tmp_path / "out")]) == 1
     assert "has no robot arm and so no bundle" in capsys.readouterr().err
     assert main(["evaluate", str(run), "--episodes", "5", "--expert"]) == 1
-    assert "'pusher' has no scripted expert" in capsys.readouterr().err
+    assert "'hopper' has no scripted expert" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", BODIES)

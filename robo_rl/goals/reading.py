@@ -168,7 +168,11 @@ class StatedGoal:
 
 def read_goal(task: Task[Any], text: str) -> ReadGoal:
     """``text`` against a task: a sentence, or the key of one of its goals."""
-    card = from_dict(task.card())
+    return read_card_goal(from_dict(task.card()), text)
+
+
+def read_card_goal(card: TaskCard, text: str) -> ReadGoal:
+    """``text`` against a task's card: a sentence, or the key of one of its goals."""
     text = card.goals.get(text, text)
     formula, refusal = _read(text, card)
     meant, key = None if formula is None else _meant(formula, card), ""

@@ -12,7 +12,7 @@ import gymnasium
 from sims.core.multi_goal import ANY, MultiGoalTask
 from sims.core.task import Task
 from sims.envs.batch_env import BatchEnv
-from sims.tasks import TASKS
+from sims.tasks import REMOVED, TASKS
 from sims.utils import plugins
 from sims.utils.did_you_mean import unknown_name_error
 
@@ -30,6 +30,11 @@ def make_task(
     ``goal`` is the key of one of its goals, any formula as data
     (docs/reference/goal-language.md), or ``any``: all of them, one an episode.
     """
+    if name in REMOVED and name not in TASKS:
+        raise ValueError(
+            f"task {name!r} was removed: use Gymnasium's own environment "
+            f"(robo-rl train {REMOVED[name]} --reward task)"
+        )
     if name not in TASKS:
         wrong = unknown_name_error(f"unknown task {name!r}", name, TASKS, "available tasks")
         own = "To add a task: robo-rl --import FILE.py, docs/tutorials/your-own-task.md"

@@ -16,16 +16,12 @@ from sims.tasks.drawer_then_place import DrawerThenPlace
 from sims.tasks.half_cheetah import HalfCheetah
 from sims.tasks.hopper import Hopper
 from sims.tasks.humanoid import Humanoid
-from sims.tasks.inverted_pendulum import InvertedPendulum
 from sims.tasks.lift import Lift
 from sims.tasks.peg import Peg
 from sims.tasks.pick_place import PickPlace
 from sims.tasks.push import Push
-from sims.tasks.pusher import Pusher
 from sims.tasks.reach import Reach
-from sims.tasks.reacher import Reacher
 from sims.tasks.stack import Stack
-from sims.tasks.swimmer import Swimmer
 from sims.tasks.walker2d import Walker2d
 
 ARM_TASKS: tuple[type[Task[Any]], ...] = (
@@ -39,18 +35,16 @@ ARM_TASKS: tuple[type[Task[Any]], ...] = (
     Peg,
     DrawerThenPlace,
 )
-BODIES: tuple[type[Task[Any]], ...] = (
-    Hopper,
-    HalfCheetah,
-    Walker2d,
-    Ant,
-    Humanoid,
-    InvertedPendulum,
-    Reacher,
-    Swimmer,
-    Pusher,
-)
+BODIES: tuple[type[Task[Any]], ...] = (Hopper, HalfCheetah, Walker2d, Ant, Humanoid)
 
 TASKS: dict[str, type[Task[Any]]] = {
     task.name: task for task in (*ARM_TASKS, CustomTabletop, *BODIES)
+}
+
+# Bodies of before, and the environments of Gymnasium that train them.
+REMOVED: dict[str, str] = {
+    "inverted_pendulum": "gym:InvertedPendulum-v5",
+    "pusher": "gym:Pusher-v5",
+    "reacher": "gym:Reacher-v5",
+    "swimmer": "gym:Swimmer-v5",
 }

@@ -122,14 +122,6 @@ def raise_arms(w: World, body: str, *, speed: float) -> Array:
     return hands & (torso >= 1.0) & (_up(w) >= 0.85) & (_torso_speed(w) <= speed)
 
 
-def balanced(w: World, body: str, *, tilt: float) -> Array:
-    return np.abs(w.views.qpos[:, 1]) <= tilt
-
-
-def on(w: World, a: str, b: str, *, aside: float, tolerance: float, clear: float) -> Array:
-    return norm((w.point(a) - w.point(b))[:, :2]) <= aside
-
-
 def upright(w: World, body: str, *, cosine: float) -> Array:
     return _up(w) >= cosine
 
@@ -138,14 +130,12 @@ def _place(w: World, body: str, **numbers: float) -> Array:
     return w.point(body)[:, :2].copy()
 
 
-GOERS = ("hopper", "walker2d", "half_cheetah", "ant", "humanoid", "swimmer")
-TORSOS = ("hopper", "walker2d", "half_cheetah", "ant", "humanoid")
-FLAT = ("reacher", "pusher")  # things on a plane, and a tip
+BODIES = ("hopper", "walker2d", "half_cheetah", "ant", "humanoid")
 
 # name: (predicate, tasks in which it means something)
 WORDS: dict[str, tuple[TruthPredicate, tuple[str, ...]]] = {
-    "forward": (history_predicate(_going, _gone(1.0)), GOERS),
-    "backward": (history_predicate(_going, _gone(-1.0)), GOERS),
+    "forward": (history_predicate(_going, _gone(1.0)), BODIES),
+    "backward": (history_predicate(_going, _gone(-1.0)), BODIES),
     "front_flip": (history_predicate(_flipping, _flipped(1.0)), ("hopper",)),
     "back_flip": (history_predicate(_flipping, _flipped(-1.0)), ("hopper",)),
     "wave": (history_predicate(_waving, waved), ("ant",)),
@@ -153,31 +143,11 @@ WORDS: dict[str, tuple[TruthPredicate, tuple[str, ...]]] = {
     "stand_up": (state_predicate(stand_up), ("humanoid",)),
     "kneel": (state_predicate(kneel), ("humanoid",)),
     "raise_arms": (state_predicate(raise_arms), ("humanoid",)),
-    "balanced": (state_predicate(balanced), ("inverted_pendulum",)),
-    "on": (state_predicate(on), ("pusher",)),
-    "upright": (state_predicate(upright), TORSOS),
-    "at_height": (tabletop.PREDICATES["at_height"], TORSOS),
-    "still": (history_predicate(_place, tabletop.slower), GOERS),
-    "slower": (history_predicate(_place, tabletop.slower), GOERS),
-    "faster": (history_predicate(_place, tabletop.faster), GOERS),
-    # What needs points alone means the same on any plane.
-    **{
-        name: (tabletop.PREDICATES[name], FLAT)
-        for name in (
-            "left_of",
-            "right_of",
-            "in_front_of",
-            "behind",
-            "near",
-            "far",
-            "between",
-            "in_line",
-            "at",
-            "at_point",
-            "moved",
-            "displaced",
-        )
-    },
+    "upright": (state_predicate(upright), BODIES),
+    "at_height": (tabletop.PREDICATES["at_height"], BODIES),
+    "still": (history_predicate(_place, tabletop.slower), BODIES),
+    "slower": (history_predicate(_place, tabletop.slower), BODIES),
+    "faster": (history_predicate(_place, tabletop.faster), BODIES),
 }
 
 
