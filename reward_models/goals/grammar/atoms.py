@@ -32,12 +32,12 @@ _AMOUNTS = {
 _CORNERS = [(x, y) for x in ("at_front", "at_back") for y in ("on_left", "on_right")]
 
 
-def _short(value: float) -> float:
+def _rounded(value: float) -> float:
     """Without what binary fractions add: 7 cm are .07 m."""
     return round(value, 9) if abs(round(value, 9) - value) < 1e-12 else value
 
 
-def _meant(predicate: str, number: str, said: bool = False) -> float:
+def _default_number(predicate: str, number: str, said: bool = False) -> float:
     """A number of a predicate where it was not said; ``said``: another was."""
     [found] = [n.meant((), said, False) for n in PREDICATES[predicate].numbers if n.name == number]
     assert found is not None
@@ -65,7 +65,7 @@ class AtomBuilder:
                     )
                 pair = subjects if subjects[1] != self.actor else subjects[::-1]
                 if clause.predicate in ("apart", "away"):
-                    return self._apart(clause, *pair)
+                    return self._at_distance(clause, *pair)
                 beside = "touch" if pair[0] == self.actor else "next_to"
                 name, terms = ("far" if clause.predicate == "parted" else beside), pair
             case "stacked":
@@ -119,7 +119,7 @@ class AtomBuilder:
         name, first = clause.predicate, terms[0]
         hand = first == self.actor
         if clause.verb in _LIFTING and not hand:
-            lifts = self._can(first, "lift")
+            lifts = self._affords(first, "lift")
             placed = (
                 name in ("on", "on_top", "inside", "far", "lifted") or name == "above" and lifts
             )
@@ -132,7 +132,7 @@ class AtomBuilder:
                 raise self.refuse("unsupported", f"the {first} cannot be lifted")
         match name:
             case "to" | "against" | "at":
-                return self._reached(clause, terms)
+                return self._contact_or_place(clause, terms)
             case "toward":
                 name = "touch" if hand else "nearer"
             case "by":
@@ -157,7 +157,7 @@ class AtomBuilder:
                     )
                 name, terms = "inside", (first, rooms[0])
             case "apart" | "away":
-                return self._apart(clause, *terms)
+                return self._at_distance(clause, *terms)
             case "next_to" if hand or terms[-1] == self.actor:
                 raise self.refuse(
                     "unsupported",
@@ -188,34 +188,34 @@ class AtomBuilder:
                         "unsupported", "objects cannot be placed below one another in this scene"
                     )
                 name, terms = "above", (terms[1], terms[0])
-            case "above" if not hand and not self._can(first, "lift", "place", "insert"):
+            case "above" if not hand and not self._affords(first, "lift", "place", "insert"):
                 raise self.refuse(
                     "unsupported", f"the {first} cannot be lifted, so it cannot be above something"
                 )
             case "upright" if "balance" in self.card.entity(str(first)).affordances:
                 name = "balanced"
             case "moved" | "displaced":
-                made = self._moved(clause, first)
+                made = self._displacement(clause, first)
                 since = ((AFTER, 0.0),) if clause.began else ()
                 return Atom(made.predicate, made.terms, (*made.numbers, *since))
             case "at_point":
-                return self._point(clause, first)
+                return self._at_point(clause, first)
             case "corner":
-                return join("or", *(self._corner(clause, first, *ends) for ends in _CORNERS))
+                return join("or", *(self._in_corner(clause, first, *ends) for ends in _CORNERS))
             case _ if " " in name:
-                return self._corner(clause, first, *name.split())
+                return self._in_corner(clause, first, *name.split())
             case "at_height" if clause.much is None:
                 raise self.refuse("ambiguous", "no height is given: say '15 cm above the table'")
             case "at_height" if clause.much.just and self.kind(first) == GRIPPER:
                 return self._over_table(clause, first)
             case "returned":
-                there = [self._of("moved", (first,), {"left": 0.0, "front": 0.0})]
-                there += [self._of("raised", (first,), {"height": 0.0})] if hand else []
+                there = [self._with_numbers("moved", (first,), {"left": 0.0, "front": 0.0})]
+                there += [self._with_numbers("raised", (first,), {"height": 0.0})] if hand else []
                 return join_parts("and", [self._checked(atom, clause) for atom in there])
             case "lowered":
-                said = dict(self._numbered("raised", terms, clause.much).numbers)
-                said["height"] = -said.get("height", _meant("raised", "height"))
-                return self._checked(self._of("raised", terms, said), clause)
+                said = dict(self._with_quantity("raised", terms, clause.much).numbers)
+                said["height"] = -said.get("height", _default_number("raised", "height"))
+                return self._checked(self._with_numbers("raised", terms, said), clause)
             case "touch" if len(terms) == 2 and terms[1] == self.actor:
                 terms = (terms[1], terms[0])
         if terms[-1] == self.actor and not hand and clause.verb and not clause.lasting:
@@ -226,13 +226,13 @@ class AtomBuilder:
         if name in ("left_of", "right_of", "in_front_of", "behind", "far", "near"):
             if len(terms) == 2 and terms[1] == self.actor:  # the ball is left of the gripper
                 name, terms = PREDICATES[name].mirror, (terms[1], terms[0])
-        atom: Formula = self._numbered(name, terms, clause.much)
+        atom: Formula = self._with_quantity(name, terms, clause.much)
         made = self._checked(atom, clause)
         if clause.also:
             return join("and", made, Atom.of(clause.also, first))
         return made
 
-    def _reached(self, clause: Clause, terms: tuple[Term, ...]) -> Formula:
+    def _contact_or_place(self, clause: Clause, terms: tuple[Term, ...]) -> Formula:
         """ "to" and "against": the gripper touches; a thing is beside another, or on a mark."""
         first, target = terms
         if clause.predicate == "at" and first != self.actor and self.kind(target) not in MARKS:
@@ -256,7 +256,7 @@ class AtomBuilder:
             raise self.refuse("ambiguous", f"'to the {target}': in it, on it or beside it?")
         return self._checked(Atom.of("next_to", first, target), clause)
 
-    def _apart(self, clause: Clause, first: Term, second: Term) -> Formula:
+    def _at_distance(self, clause: Clause, first: Term, second: Term) -> Formula:
         """Two things with a distance between them that is bounded."""
         much = clause.much
         assert much is not None
@@ -274,12 +274,16 @@ class AtomBuilder:
         least, most = much.least, None if much.just else much.most
         found: list[Formula] = []
         if least is not None:
-            found.append(self._checked(self._of("far", (first, second), {"least": least}), clause))
+            found.append(
+                self._checked(self._with_numbers("far", (first, second), {"least": least}), clause)
+            )
         if most is not None:
-            found.append(self._checked(self._of("near", (first, second), {"within": most}), clause))
+            found.append(
+                self._checked(self._with_numbers("near", (first, second), {"within": most}), clause)
+            )
         return found[0] if len(found) == 1 else join("and", *found)
 
-    def _moved(self, clause: Clause, first: Term) -> Atom:
+    def _displacement(self, clause: Clause, first: Term) -> Atom:
         much = clause.much
         assert much is not None
         if clause.predicate == "displaced":
@@ -289,7 +293,7 @@ class AtomBuilder:
                 )
             if clause.verb in _LIFTING:
                 raise self.refuse("unsupported", "lifting takes a minimum height, not a maximum")
-            bounded = self._numbered("displaced", (first,), much)
+            bounded = self._with_quantity("displaced", (first,), much)
             if much.least is None:
                 bounded = Atom.of("displaced", first, least=0.0, **dict(bounded.numbers))
             return self._checked(bounded, clause)
@@ -301,9 +305,9 @@ class AtomBuilder:
         numbers = {name: value for name, value in clause.numbers if value}
         if much.tolerance is not None:
             numbers["tolerance"] = much.tolerance
-        return self._checked(self._of("moved", (first,), numbers), clause)
+        return self._checked(self._with_numbers("moved", (first,), numbers), clause)
 
-    def _corner(self, clause: Clause, first: Term, *ends: str) -> Formula:
+    def _in_corner(self, clause: Clause, first: Term, *ends: str) -> Formula:
         """In the outermost part of a table to two of its sides."""
         return join("and", *(self._checked(Atom.of(end, first), clause) for end in ends))
 
@@ -311,23 +315,23 @@ class AtomBuilder:
         """ "20 cm above the table", as nearly as above a thing."""
         much = clause.much
         assert much is not None
-        usual = _meant("above", "tolerance", said=True)
+        usual = _default_number("above", "tolerance", said=True)
         off = usual if much.tolerance is None else much.tolerance
         numbers = {"least": max(much.value - off, 0.0), "most": much.value + off}
-        return self._checked(self._of("at_height", (first,), numbers), clause)
+        return self._checked(self._with_numbers("at_height", (first,), numbers), clause)
 
-    def _point(self, clause: Clause, first: Term) -> Formula:
+    def _at_point(self, clause: Clause, first: Term) -> Formula:
         numbers = dict(clause.numbers)
         if clause.much is not None:
             numbers["within"] = clause.much.most or clause.much.value
-        return self._checked(self._of("at_point", (first,), numbers), clause)
+        return self._checked(self._with_numbers("at_point", (first,), numbers), clause)
 
-    def _numbered(self, name: str, terms: tuple[Term, ...], much: Quantity | None) -> Atom:
+    def _with_quantity(self, name: str, terms: tuple[Term, ...], much: Quantity | None) -> Atom:
         """The atom with a quantity in the number that takes it."""
         if much is None:
-            return self._of(name, terms, {})
+            return self._with_numbers(name, terms, {})
         if much.unit == "m" and name in ("open", "pressed"):
-            much = self._share(terms[0], much)
+            much = self._as_share(terms[0], much)
         slots = {n.said: n for n in PREDICATES[name].numbers if n.said and n.unit == much.unit}
         if name == "closed" and much.just:
             much = Quantity(much.unit, None, 1 - much.value)  # 80 % closed is 20 % open
@@ -362,9 +366,9 @@ class AtomBuilder:
                 if bound not in slots:
                     raise self.refuse("unsupported", f"{name} takes no number for {bound!r}")
                 numbers[slots[bound].name] = value
-        return self._of(name, terms, numbers)
+        return self._with_numbers(name, terms, numbers)
 
-    def _share(self, term: Term, much: Quantity) -> Quantity:
+    def _as_share(self, term: Term, much: Quantity) -> Quantity:
         """A length as a share of the way that a thing slides; itself where no card says how far."""
         joint = f"{self.card.entity(str(term)).body}_joint"
         way = next((s.range[1] for s in self.card.signals if s.name == joint), 0.0)
@@ -375,9 +379,9 @@ class AtomBuilder:
         least, most = (None if n is None else n / way for n in (much.least, much.most))
         return replace(much, unit="1", least=least, most=most)
 
-    def _of(self, name: str, terms: tuple[Term, ...], numbers: dict[str, float]) -> Atom:
+    def _with_numbers(self, name: str, terms: tuple[Term, ...], numbers: dict[str, float]) -> Atom:
         units = {n.name: n.unit for n in PREDICATES[name].numbers}
-        rounded = {k: v if units[k] == "rad" else _short(v) for k, v in numbers.items()}
+        rounded = {k: v if units[k] == "rad" else _rounded(v) for k, v in numbers.items()}
         return Atom.of(name, *terms, **rounded)
 
     def _checked(self, atom: Formula, clause: Clause) -> Atom:
@@ -396,7 +400,7 @@ class AtomBuilder:
         check(atom, self.card)
         mover = atom.terms[0]
         moved = known.arity > 1 or known.level or atom.predicate in ("turned", "toppled")
-        if moved and mover != self.actor and not self._can(mover, *_MOVES):
+        if moved and mover != self.actor and not self._affords(mover, *_MOVES):
             raise self.refuse("unsupported", f"the {mover} cannot be moved")
         return atom
 
@@ -404,7 +408,7 @@ class AtomBuilder:
         """Returns the kind of a term's entity, or of the first that a choice is among."""
         return self.card.entity(term.among[0] if isinstance(term, EntityChoice) else term).kind
 
-    def _can(self, term: Term, *what: str) -> bool:
+    def _affords(self, term: Term, *what: str) -> bool:
         """Whether a thing affords one of these; where no card says what anything does, that it is
         no furniture."""
         told = any(e.affordances for e in self.card.entities)

@@ -31,39 +31,39 @@ from reward_models.goals.grammar.wordings import (
 )
 
 
-def _any(clause: Clause) -> bool:
+def _any_clause(clause: Clause) -> bool:
     return True
 
 
-def _plain(clause: Clause) -> bool:
+def _is_plain(clause: Clause) -> bool:
     return not clause.mood
 
 
-def _manner(clause: Clause) -> bool:
+def _is_manner(clause: Clause) -> bool:
     return clause.predicate in ("slower", "faster", "at_height") and clause.much is not None
 
 
 # Slots that are clauses: how they are said, and which of those are meant.
 _SAID: dict[str, tuple[str, Callable[[Clause], bool]]] = {
-    "DO": ("base", _plain),
-    "ACTING": ("ing", _plain),
+    "DO": ("base", _is_plain),
+    "ACTING": ("ing", _is_plain),
     "STAYING": ("ing", lambda clause: clause.lasting),
-    "TOLD": ("statement", _plain),
+    "TOLD": ("statement", _is_plain),
     "MOODED": ("base ing statement", lambda clause: bool(clause.mood)),
     "KEPT": (
         "base ing statement",
-        lambda clause: clause.lasting and clause.told and _plain(clause),
+        lambda clause: clause.lasting and clause.told and _is_plain(clause),
     ),
-    "SUFFERS": ("plain", _plain),
-    "RELATION": ("relation", _any),
-    "BEING": ("relation state pose", _any),
-    "BIT": ("fragment", _any),
+    "SUFFERS": ("plain", _is_plain),
+    "RELATION": ("relation", _any_clause),
+    "BEING": ("relation state pose", _any_clause),
+    "BIT": ("fragment", _any_clause),
     "NAMED": ("fragment", lambda clause: not clause.predicate),
     "RELATED": ("fragment", lambda clause: clause.predicate not in ("", "against")),
-    "TIMED": ("timed fragment", _plain),
-    "PACE": ("pace", _any),
-    "MANNER": ("ing", _manner),
-    "PACED": ("verbless", _manner),
+    "TIMED": ("timed fragment", _is_plain),
+    "PACE": ("pace", _any_clause),
+    "MANNER": ("ing", _is_manner),
+    "PACED": ("verbless", _is_manner),
 }
 
 
@@ -105,20 +105,22 @@ class ClauseParser(RelationParser):
             assert rest is not None
             for slots, end in self.filled(rest, start):
                 lasting = stem.split()[0] in STAY and stem != "hold up"
-                yield from self._with(Clause(predicate, verb=stem, lasting=lasting), slots, end)
+                yield from self._with_slots(
+                    Clause(predicate, verb=stem, lasting=lasting), slots, end
+                )
         if self.body:
             for stem, _, _, start in self.verb("pose", form, i):
                 for found, end in self.pose(start):
                     yield replace(found, verb=stem), end
         else:
-            yield from self._placing(form, i)
-            yield from self._going(form, i)
+            yield from self._placement(form, i)
+            yield from self._motion(form, i)
         for stem, _, _, start in self.verb("make", form, i):
             for phrase, end in self.phrases.at(start):
-                for found, last in self._does(phrase, end, ("base", "ing")):
+                for found, last in self._finite(phrase, end, ("base", "ing")):
                     yield replace(found, verb=stem, told=not self.acting(phrase)), last
 
-    def _placing(self, form: str, i: int) -> Iterator[Found]:
+    def _placement(self, form: str, i: int) -> Iterator[Found]:
         """A thing is put somewhere: "push the cube 5 cm to the left", "keep it upright"."""
         verbs = [(v, False) for v in self.verb("place", form, i)]
         for (stem, _, _, start), hand in [*verbs, *((v, True) for v in self.verb("hand", form, i))]:
@@ -127,19 +129,19 @@ class ClauseParser(RelationParser):
                 if hand and not self.acting(phrase):
                     continue
                 if stem in ("keep", "hold", "leave", "have", "get"):
-                    for found, last in (*self._situated(phrase, end), *self._suffers(phrase, end)):
+                    for found, last in (*self._located(phrase, end), *self._passive(phrase, end)):
                         yield replace(found, subject=phrase, verb=stem, lasting=lasting), last
-                for at in self._with_tool(end):
-                    for found, last in self._where(at, stem):
+                for at in self._past_tool(end):
+                    for found, last in self._destination(at, stem):
                         yield replace(found, subject=phrase, verb=stem, lasting=lasting), last
                     if not lasting:
-                        yield from self._results(phrase, stem, at)
+                        yield from self._result(phrase, stem, at)
                 if self.word(end) == "to" and self.acting(phrase) and not hand:
                     for found, last in self.clause("base", end + 1):  # "move the arm to touch it"
                         if found.predicate == "touch" and found.verb in connectives.BUMPS:
                             yield replace(found, verb=stem), last
 
-    def _with_tool(self, i: int) -> Iterator[int]:
+    def _past_tool(self, i: int) -> Iterator[int]:
         """``i``, and behind "with the claw" at ``i``."""
         yield i
         for text in ("(with|using) HAND",):
@@ -147,7 +149,7 @@ class ClauseParser(RelationParser):
                 if self.word(end) not in ("left", "right"):
                     yield end
 
-    def _results(self, phrase: Phrase, stem: str, i: int) -> Iterator[Found]:
+    def _result(self, phrase: Phrase, stem: str, i: int) -> Iterator[Found]:
         """What is to be in the end: "push it until it is left of the ball"."""
         for at in connectives.OVER.ends(self.words, i):
             for start in connectives.SO_THAT.ends(self.words, at):
@@ -162,21 +164,21 @@ class ClauseParser(RelationParser):
         for slots, end in self.filled(pattern("(to|towards|toward|away from) O"), i):
             both = ReferentList("and", (phrase, slots["O"]))
             for start in connectives.SO_THAT.ends(self.words, end):
-                for found, last in self._does(both, start + 1, ("be", "base")):
+                for found, last in self._finite(both, start + 1, ("be", "base")):
                     pair = found.predicate in ("together", "in_touch", "apart")
                     if pair and self.word(start) == "they":
                         yield replace(found, verb=stem), last
 
-    def _going(self, form: str, i: int) -> Iterator[Found]:
+    def _motion(self, form: str, i: int) -> Iterator[Found]:
         actor = self.things.actor
         for stem, _, _, start in self.verb("go", form, i):
             if actor is not None and stem in ("move", "go", "come", "shift", "retreat"):
-                yield from self._results(Referent(actor.name), stem, start)
+                yield from self._result(Referent(actor.name), stem, start)
             lasting = stem.split()[0] in STAY or self.word(start) in ("no", "not")
             yield from (
                 (replace(found, verb=stem, lasting=lasting), end)
-                for at in self._with_tool(start)
-                for found, end in self._where(at, stem)
+                for at in self._past_tool(start)
+                for found, end in self._destination(at, stem)
                 if stem != "stop" or found.predicate != "against"  # "stop touching it"
             )
             for state, end in (
@@ -186,7 +188,7 @@ class ClauseParser(RelationParser):
                     for found, last in self.relation(end):
                         yield replace(found, verb=stem, lasting=lasting, also="still"), last
 
-    def _where(self, i: int, verb: str) -> Iterator[Found]:
+    def _destination(self, i: int, verb: str) -> Iterator[Found]:
         """What a verb of place is followed by: a relation, a state, a way, a goal."""
         back = i + 1 if self.word(i) in ("over", "back", "up", "down", "both") else i
         either = i + (self.word(i) == "either" and "or" in self.words[i:])
@@ -240,14 +242,14 @@ class ClauseParser(RelationParser):
         if self.word(i) == "you":
             yield from self.clause("base", i + 1)
         for phrase, end in self.phrases.at(i):
-            for found, last in self._does(phrase, end, ("s", "be", "modal", "perfect")):
+            for found, last in self._finite(phrase, end, ("s", "be", "modal", "perfect")):
                 yield replace(found, told=not self.acting(phrase)), last
-            for mood, found, last in self._mooded(phrase, end):
+            for mood, found, last in self._modal(phrase, end):
                 if not found.mood or mood == "always":  # "it must always be untouched"
                     told, mood = not self.acting(phrase), found.mood or mood
                     yield replace(found, told=told, mood=mood), last
 
-    def _mooded(self, phrase: Phrase, i: int) -> Iterator[tuple[str, Clause, int]]:
+    def _modal(self, phrase: Phrase, i: int) -> Iterator[tuple[str, Clause, int]]:
         """What a subject is never, or always, to be: "must not be touched", "always stays up"."""
         for mood, table in connectives.MOODS.items():
             for after in table.ends(self.words, i):
@@ -255,8 +257,8 @@ class ClauseParser(RelationParser):
         be = i + (self.word(i) in ("is", "are", "stays", "stay", "remains", "remain"))
         for mood, table in connectives.PLAINLY.items():
             for after in table.ends(self.words, be):
-                there = () if be > i else self._does(phrase, after, ("s", "be"))
-                yield from ((mood, *found) for found in (*there, *self._is(phrase, after)))
+                there = () if be > i else self._finite(phrase, after, ("s", "be"))
+                yield from ((mood, *found) for found in (*there, *self._copula(phrase, after)))
 
     def plain(self, i: int) -> Iterator[Found]:
         """Parses a subject with a plain verb at word ``i``: "the cube be touched"."""
@@ -292,10 +294,10 @@ class ClauseParser(RelationParser):
             and self.word(i) in ("may", "can")
         ):
             i += 1
-        yield from self._acts(phrase, "base", i)
+        yield from self._active(phrase, "base", i)
         if self.word(i) == "be":
-            yield from self._acts(phrase, "ing", i + 1)
-            yield from self._is(phrase, i + 1)
+            yield from self._active(phrase, "ing", i + 1)
+            yield from self._copula(phrase, i + 1)
 
     def beside(self, i: int) -> Iterator[tuple[str, Clause, int]]:
         """Parses an accompanying clause at word ``i``: "with the gripper always above it", "without
@@ -317,7 +319,7 @@ class ClauseParser(RelationParser):
                 for found, last in (*self.relation(after), *self.state(after)):
                     if mood or lasting or found.much is not None:
                         yield how, replace(found, subject=phrase), last
-                for found, last in self._acts(phrase, "ing", start) if mood else ():
+                for found, last in self._active(phrase, "ing", start) if mood else ():
                     yield how, found, last
 
     def verbless(self, i: int) -> Iterator[Found]:
@@ -341,9 +343,9 @@ class ClauseParser(RelationParser):
                 if self.word(end) == "clear" and self.acting(phrase) and found.much is None:
                     continue  # "fingers clear of it": far, or only not touching?
                 yield replace(found, subject=phrase), last
-            yield from self._situated(phrase, end)
+            yield from self._located(phrase, end)
             if i not in self.named and not self.acting(phrase):  # "peg inserted in the hole"
-                yield from self._suffers(phrase, end)
+                yield from self._passive(phrase, end)
             if self.word(end) == "to" and i not in self.named:
                 for target, last in self.phrases.one(end + 1):
                     yield Clause("to", phrase, (target,)), last
@@ -353,44 +355,44 @@ class ClauseParser(RelationParser):
         """Parses what may follow "I would like" at word ``i``: "the cube pushed to the ball", "you
         to walk"."""
         for phrase, end in self.phrases.at(i):
-            yield from self._does(phrase, end, ("base", "ing", "past"))
+            yield from self._finite(phrase, end, ("base", "ing", "past"))
         yield from self._clause("ed", i) if self.words[i - 1 : i] == ("you",) else ()
-        yield from self._nouns(i)
+        yield from self._noun_clause(i)
 
-    def _nouns(self, i: int) -> Iterator[Found]:
+    def _noun_clause(self, i: int) -> Iterator[Found]:
         """What is wanted as a noun: "contact with the ball", "a big gap between them"."""
         for stem in ("have", "keep", "give"):
             for predicate, verbs, rest in DEEDS:
                 if stem in verbs.split("|") and predicate in ("touch", "in_touch", "parted"):
                     if rest[0] in "[(":
                         for slots, end in self.filled(pattern(rest), i):
-                            yield from self._with(Clause(predicate), slots, end)
+                            yield from self._with_slots(Clause(predicate), slots, end)
 
-    def _does(self, phrase: Phrase, i: int, how: tuple[str, ...]) -> Iterator[Found]:
+    def _finite(self, phrase: Phrase, i: int, how: tuple[str, ...]) -> Iterator[Found]:
         """What a subject that ends at ``i`` is or does."""
         word = self.word(i)
         if word in ("please", "first", "now"):
             i, word = i + 1, self.word(i + 1)
         if "be" in how and word in ("is", "are", "be", "stays", "remains", "stay", "sits", "gets"):
-            yield from self._is(phrase, i + 1)
+            yield from self._copula(phrase, i + 1)
         if "past" in how:
-            yield from self._acts(phrase, "ed", i)
+            yield from self._active(phrase, "ed", i)
             if word in ("was", "were", "got", "gets", "be"):
-                yield from self._is(phrase, i + 1)
+                yield from self._copula(phrase, i + 1)
             if word in ("could", "would", "can", "will", "should"):
-                yield from self._acts(phrase, "base", i + 1)
+                yield from self._active(phrase, "base", i + 1)
         if "s" in how:
-            yield from self._acts(phrase, "s", i)
+            yield from self._active(phrase, "s", i)
             several = self.acting(phrase) and self.word(i - 1) in connectives.SEVERAL
             if isinstance(phrase, ReferentList) or phrase == Anaphor("them") or several:
-                yield from self._acts(phrase, "base", i)
+                yield from self._active(phrase, "base", i)
             if self.word(i + 1) and word in ("is", "are"):
-                yield from self._acts(phrase, "ing", i + 1)
+                yield from self._active(phrase, "ing", i + 1)
         if "ing" in how:
-            yield from self._acts(phrase, "ing", i)
+            yield from self._active(phrase, "ing", i)
         if "base" in how:
-            yield from self._acts(phrase, "base", i + 1 if word == "to" else i)
-            yield from self._is(phrase, i)
+            yield from self._active(phrase, "base", i + 1 if word == "to" else i)
+            yield from self._copula(phrase, i)
         if "modal" in how:
             for start in (i, *connectives.MODALS.ends(self.words, i)):
                 if start == i and not (isinstance(phrase, ReferentList) and phrase.how == "nor"):
@@ -399,9 +401,11 @@ class ClauseParser(RelationParser):
         if "perfect" in how:  # "has been moved", "has moved"
             for start in connectives.PERFECT.ends(self.words, i):
                 been = self.word(start - 1) == "been"
-                yield from self._is(phrase, start) if been else self._acts(phrase, "ed", start)
+                yield from (
+                    self._copula(phrase, start) if been else self._active(phrase, "ed", start)
+                )
 
-    def _is(self, phrase: Phrase, i: int) -> Iterator[Found]:
+    def _copula(self, phrase: Phrase, i: int) -> Iterator[Found]:
         states = self.state(i)
         if self.body and self.acting(phrase):  # to stand or be upright is another thing there
             states = [(f, e) for f, e in states if f.predicate in connectives.OF_BODIES]
@@ -410,19 +414,19 @@ class ClauseParser(RelationParser):
             yield replace(found, subject=phrase), end
         for end in connectives.UNTOUCHED.ends(self.words, i) if not self.body else ():
             yield Clause("touch", None, (phrase,), mood="never"), end
-        yield from self._situated(phrase, i)
-        for found, end in self._suffers(phrase, i):
-            for last in self._by(end):
+        yield from self._located(phrase, i)
+        for found, end in self._passive(phrase, i):
+            for last in self._past_agent(end):
                 yield replace(found, ended=last > end and found.predicate == "touch"), last
 
-    def _situated(self, phrase: Phrase, i: int) -> Iterator[Found]:
+    def _located(self, phrase: Phrase, i: int) -> Iterator[Found]:
         """Where a thing is, with how it is there: "sitting on the disc", "located beside it"."""
         starts = [start for _, _, _, start in self.verb("goes", "ing", i)]
         for start in [*starts, *([i + 1] if self.word(i) in connectives.SITUATED else [])]:
             for found, end in self.relation(start):
                 yield replace(found, subject=phrase, verb="be"), end
 
-    def _suffers(self, phrase: Phrase, i: int) -> Iterator[Found]:
+    def _passive(self, phrase: Phrase, i: int) -> Iterator[Found]:
         """What is done to a thing: "touched", "pushed to the ball", "pulled out"."""
         for stem, predicate, rest, start in self.verb("deed", "ed", i):
             if rest is None or predicate == "unclear":
@@ -431,22 +435,24 @@ class ClauseParser(RelationParser):
                 yield Clause("touch", None, (phrase,), verb=stem), start
             elif rest.text == "S" or rest.text.startswith("S "):
                 for slots, end in self.filled(pattern(rest.text[1:].strip()), start):
-                    yield from self._with(Clause(predicate, verb=stem), {**slots, "S": phrase}, end)
+                    yield from self._with_slots(
+                        Clause(predicate, verb=stem), {**slots, "S": phrase}, end
+                    )
         verbs = [(v, False) for v in self.verb("place", "ed", i)]
         for (stem, _, _, start), hand in [*verbs, *((v, True) for v in self.verb("hand", "ed", i))]:
             if hand and not self.acting(phrase):
                 continue
-            for at in self._by(start):
-                for found, end in self._where(at, stem):
+            for at in self._past_agent(start):
+                for found, end in self._destination(at, stem):
                     yield replace(found, subject=phrase, verb=stem), end
 
-    def _by(self, i: int) -> Iterator[int]:
+    def _past_agent(self, i: int) -> Iterator[int]:
         """``i``, and behind "by the gripper" at ``i``."""
         yield i
         if self.word(i) == "by":
             yield from (end for phrase, end in self.phrases.one(i + 1) if self.acting(phrase))
 
-    def _acts(self, phrase: Phrase, form: str, i: int) -> Iterator[Found]:
+    def _active(self, phrase: Phrase, form: str, i: int) -> Iterator[Found]:
         """Of whoever acts every deed; of a thing only where it goes and what it touches."""
         if self.acting(phrase):
             for found, end in self.clause(form, i):
@@ -454,9 +460,9 @@ class ClauseParser(RelationParser):
             return
         for stem, _, _, start in self.verb("goes", form, i):
             lasting = stem in STAY
-            for found, end in self._is(phrase, start):
+            for found, end in self._copula(phrase, start):
                 yield replace(found, verb=found.verb or stem, lasting=lasting), end
-            for found, end in self._where(start, stem):
+            for found, end in self._destination(start, stem):
                 if stem != "be" and (found.predicate != "inside" or found.objects):
                     yield replace(found, subject=phrase, verb=stem, lasting=lasting), end
         for stem, predicate, rest, start in self.verb("deed", form, i):
@@ -473,7 +479,7 @@ class ClauseParser(RelationParser):
         for name, text in STATEMENTS if not MEASURED.isdisjoint(self.words) else ():
             for slots, end in self.filled(pattern(text), i):
                 if "MUCH" not in slots or slots["MUCH"].unit == "m":
-                    yield from self._with(Clause(name), slots, end)
+                    yield from self._with_slots(Clause(name), slots, end)
 
     def continued(self, i: int) -> Iterator[Found]:
         """Parses a further clause about the subject of the clause before, at word ``i``: "and
@@ -481,7 +487,7 @@ class ClauseParser(RelationParser):
         for start in connectives.MODALS.ends(self.words, i) if self.word(i) != "to" else ():
             yield from self.clause("base", start)
         for stem, _, _, start in self.verb("goes", "s", i):
-            for found, end in self._where(start, stem):
+            for found, end in self._destination(start, stem):
                 yield replace(found, bare=True, lasting=stem in STAY), end
         for stem, predicate, rest, start in self.verb("deed", "s", i):
             if predicate == "touch" and rest is not None and stem in connectives.BUMPS:
@@ -515,7 +521,7 @@ class ClauseParser(RelationParser):
         for name, texts in UPRIGHT_WAYS.items():
             for slots, end in self.filled(pattern(texts), i):
                 if slots["MUCH"].unit == "m":
-                    yield from self._with(Clause(name, bare=True), slots, end)
+                    yield from self._with_slots(Clause(name, bare=True), slots, end)
         for found, end in self.state(i):
             if found.predicate in ("slower", "faster", "still"):
                 yield replace(found, bare=True), end

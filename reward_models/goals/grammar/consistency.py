@@ -65,13 +65,13 @@ def always_formula(made: Formula) -> Formula:
 
 def never_formulas(made: Formula) -> list[Formula]:
     """Returns a constraint for each thing that must never be so."""
-    each = [(part, _converse(part)) for part in _each(made)]
+    each = [(part, _negated_bound(part)) for part in _for_each_thing(made)]
     return [join("always", kept) if kept else join("never", part) for part, kept in each]
 
 
 def negations(made: Formula) -> list[Formula]:
     """Returns, for each thing, the formula that it is not so."""
-    return [_converse(part) or join("not", part) for part in _each(made)]
+    return [_negated_bound(part) or join("not", part) for part in _for_each_thing(made)]
 
 
 def with_contact(made: Formula) -> Formula:
@@ -81,7 +81,7 @@ def with_contact(made: Formula) -> Formula:
     return join(made.operator, *map(with_contact, made.parts), **dict(made.numbers))
 
 
-def _each(made: Formula) -> list[Formula]:
+def _for_each_thing(made: Formula) -> list[Formula]:
     if formula_kind(made) == "state":
         return [p for part in parts_of(made, "or") for p in parts_of(part, "and")]
     inner = [without_operator(part, "once") for part in parts_of(made, "and")]
@@ -90,7 +90,7 @@ def _each(made: Formula) -> list[Formula]:
     return inner
 
 
-def _converse(made: Formula) -> Formula | None:
+def _negated_bound(made: Formula) -> Formula | None:
     """What holds where a bound does not: "closer than 5 cm" -> at least 5 cm."""
     said = dict(made.numbers) if isinstance(made, Atom) else {}
     if not isinstance(made, Atom) or len(said) != 1:
@@ -150,7 +150,7 @@ def without_implied_steps(found: Sequence[Formula], at_once: bool = False) -> li
         if not (
             isinstance(formula, Atom)
             and isinstance(after, Atom)
-            and _leads(formula, after, at_once, len(found) == 2)
+            and _is_implied_step(formula, after, at_once, len(found) == 2)
         )
         and not (
             at_once
@@ -163,7 +163,7 @@ def without_implied_steps(found: Sequence[Formula], at_once: bool = False) -> li
     ]
 
 
-def _leads(formula: Atom, after: Atom, at_once: bool, two: bool) -> bool:
+def _is_implied_step(formula: Atom, after: Atom, at_once: bool, two: bool) -> bool:
     placed = after.predicate in ("on", "inside", "inserted", "next_to")
     if formula.predicate == "open" and after.predicate == "inside":
         return two and not formula.numbers and after.terms[1] == formula.terms[0]

@@ -48,18 +48,18 @@ class ReferenceResolver:
         if clause.verb == "likewise" and self.last is not None and len(self.last.objects) == 1:
             same = {Anaphor("it"): self.last.objects[0]}  # "... left of it and the can right of it"
             clause = replace(clause, objects=tuple(same.get(o, o) for o in clause.objects))
-        clause = self._completed(clause, by)
+        clause = self._with_ellipsis_filled(clause, by)
         phrases = [p for p in (clause.subject, *clause.objects) if p is not None]
         if not any(has_pronoun(p) for p in phrases):
-            return self._made(clause)
+            return self._resolved(clause)
         self.it = self.backward = True
         found: dict[tuple[Formula, bool], tuple[list[Term], Clause]] = {}
         wrong: Refusal | FormulaError | None = None
         for name in [*self.said, *([self.actor] if self.named else [])]:
             before = list(self.said)
-            tried = self._with_it(clause, name)
+            tried = self._about_pronoun(clause, name)
             try:
-                found[self._made(tried)] = list(self.said), tried
+                found[self._resolved(tried)] = list(self.said), tried
             except (Refusal, FormulaError) as error:
                 wrong = wrong or error
             self.said = before
@@ -71,7 +71,7 @@ class ReferenceResolver:
         self.last = tried
         return made
 
-    def _completed(self, clause: Clause, by: str) -> Clause:
+    def _with_ellipsis_filled(self, clause: Clause, by: str) -> Clause:
         """The clause with what it leaves out, from the one before."""
         last, hand = self.last, Referent(self.actor)
         if clause.verb == "likewise":
@@ -113,7 +113,7 @@ class ReferenceResolver:
             raise each
         return replace(last, objects=clause.objects, bare=False, also="")
 
-    def _with_it(self, clause: Clause, name: Term) -> Clause:
+    def _about_pronoun(self, clause: Clause, name: Term) -> Clause:
         def put(phrase: Phrase | None) -> Phrase | None:
             if isinstance(phrase, ReferentList):
                 parts = tuple(p for part in phrase.parts if (p := put(part)) is not None)
@@ -125,7 +125,7 @@ class ReferenceResolver:
         objects = tuple(p for o in clause.objects if (p := put(o)) is not None)
         return replace(clause, subject=put(clause.subject), objects=objects)
 
-    def _made(self, clause: Clause) -> tuple[Formula, bool]:
+    def _resolved(self, clause: Clause) -> tuple[Formula, bool]:
         """The formula of a clause that says what it is about."""
         if clause.predicate in ("unclear", "leads"):
             said = f"{clause.verb!r} with the words after it" if clause.verb else "what comes first"
@@ -141,7 +141,11 @@ class ReferenceResolver:
         if clause.subject is not None or clause.objects:
             self.named |= Referent(self.actor) in (clause.subject, *clause.objects)
         self.last = replace(clause, subject=subject)
-        if how == "or" and len(subjects) == 2 and self._other(clause.objects, subjects):
+        if (
+            how == "or"
+            and len(subjects) == 2
+            and self._means_other_of_pair(clause.objects, subjects)
+        ):
             return self.atoms.either_way(clause, subjects), False
         sides: list[tuple[str, list[Term]]] = [self.terms(o) for o in clause.objects]
         many = [side for side in ((how, subjects), *sides) if len(side[1]) > 1]
@@ -175,7 +179,7 @@ class ReferenceResolver:
         return join("or" if joiner == "or" else "and", *found), negated
 
     @staticmethod
-    def _other(objects: Sequence[Phrase], pair: Sequence[Term]) -> bool:
+    def _means_other_of_pair(objects: Sequence[Phrase], pair: Sequence[Term]) -> bool:
         """Whether "the other" of a pair is meant, of which one was said: "put one on the other"."""
         other = objects[0] if len(objects) == 1 else None
         if not isinstance(other, Anaphor) or other.how != "other" or other.count != 1:
@@ -185,7 +189,7 @@ class ReferenceResolver:
     def terms(self, phrase: Phrase) -> tuple[str, list[Term]]:
         """Returns how several things are meant, and which things they are."""
         if isinstance(phrase, Referent):
-            self._mention(phrase.term)
+            self._remember(phrase.term)
             return "one", [phrase.term]
         self.backward |= isinstance(phrase, Anaphor)
         if isinstance(phrase, ReferentList):
@@ -201,7 +205,7 @@ class ReferenceResolver:
                     "ambiguous", "unclear which object 'the other' refers to: name it"
                 )
             for name in found:
-                self._mention(name)
+                self._remember(name)
             return ("each" if len(found) > 1 else "one"), list(found)
         if phrase.how == "room":
             rooms = [n for n in self.said if self.atoms.kind(n) in ("drawer", "hole")]
@@ -217,7 +221,7 @@ class ReferenceResolver:
             raise self.refuse("ambiguous", "unclear which objects are meant: name each")
         return ("each" if phrase.how == "each" else "and"), list(found)
 
-    def _mention(self, term: Term) -> None:
+    def _remember(self, term: Term) -> None:
         if term != self.actor and term not in self.said:
             self.said.append(term)
 

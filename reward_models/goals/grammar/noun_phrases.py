@@ -183,7 +183,7 @@ class NounPhraseParser:
     def _memo(self, what: str, i: int) -> list[tuple[Phrase, int]]:
         if (what, i) not in self.known:
             self.known[what, i] = []
-            found = self._all(i) if what == "all" else self._one(i)
+            found = self._phrases(i) if what == "all" else self._single_phrases(i)
             self.known[what, i] = list(dict.fromkeys(found))
         return self.known[what, i]
 
@@ -191,16 +191,16 @@ class NounPhraseParser:
         """Returns the word at ``i``; "" after the last."""
         return self.words[i] if i < len(self.words) else ""
 
-    def _is(self, i: int, *phrases: str) -> int:
+    def _phrase_end(self, i: int, *phrases: str) -> int:
         """Where the longest of the phrases that stand at ``i`` ends; 0: none does."""
         keys = (tuple(phrase.split()) for phrase in phrases)
         return max((i + len(k) for k in keys if self.words[i : i + len(k)] == k), default=0)
 
     # ------------------------------------------------------------------------- joined phrases
 
-    def _all(self, i: int) -> Iterator[tuple[Phrase, int]]:
+    def _phrases(self, i: int) -> Iterator[tuple[Phrase, int]]:
         yield from self.one(i)
-        start = self._is(i, "both of") or i + 1
+        start = self._phrase_end(i, "both of") or i + 1
         if joiner := {"both": "and", "either": "or", "neither": "nor"}.get(self.word(i)):
             for parts, how, end in self._list(start):
                 if how == joiner or (how, joiner) == ("or", "nor"):
@@ -215,26 +215,26 @@ class NounPhraseParser:
     def _list(self, i: int) -> Iterator[tuple[tuple[Phrase, ...], str, int]]:
         """Two phrases or more with one joining word between the last two, or commas alone."""
         for first, end in self.one(i):
-            yield from self._more((first,), end)
+            yield from self._list_rest((first,), end)
 
-    def _more(
+    def _list_rest(
         self, parts: tuple[Phrase, ...], i: int
     ) -> Iterator[tuple[tuple[Phrase, ...], str, int]]:
         for joiner in ("and", "or", "nor"):
-            if after := self._is(i, joiner, f", {joiner}"):
+            if after := self._phrase_end(i, joiner, f", {joiner}"):
                 for phrase, end in self.one(after):
                     if not (isinstance(phrase, ReferentList) and phrase.how == "nor"):
                         yield (*parts, phrase), joiner, end
-        if after := self._is(i, ","):
+        if after := self._phrase_end(i, ","):
             for phrase, end in self.one(after):
                 if isinstance(phrase, Referent):
                     if len(parts) > 1:
                         yield (*parts, phrase), "list", end
-                    yield from self._more((*parts, phrase), end)
+                    yield from self._list_rest((*parts, phrase), end)
 
     # ---------------------------------------------------------------------------- one phrase
 
-    def _one(self, i: int) -> Iterator[tuple[Phrase, int]]:
+    def _single_phrases(self, i: int) -> Iterator[tuple[Phrase, int]]:
         for phrase, end in self._bare(i):
             yield phrase, end
             yield from ((phrase, last) for last in _HERE.ends(self.words, end))
@@ -242,7 +242,7 @@ class NounPhraseParser:
     def _bare(self, i: int) -> Iterator[tuple[Phrase, int]]:
         yield from self._pronoun(i)
         yield from self._quantified(i)
-        yield from self._chosen(i)
+        yield from self._by_choice(i)
         start = i
         while self.word(start) in DETERMINERS:
             start += 1
@@ -257,15 +257,15 @@ class NounPhraseParser:
             actor = self.things.actor
             alone = actor is not None and not self.things.objects  # whom else would it be about?
             yield Referent(actor.name) if alone else Anaphor("it"), i + 1
-        if end := self._is(i, "them", "they", "these", "all of them"):
+        if end := self._phrase_end(i, "them", "they", "these", "all of them"):
             yield Anaphor("them"), end
-        if end := self._is(i, "both", "both of them", "two"):
+        if end := self._phrase_end(i, "both", "both of them", "two"):
             yield Anaphor("them", count=2), end
-        if end := self._is(i, "each one"):
+        if end := self._phrase_end(i, "each one"):
             yield Anaphor("each"), end
         if end := next(_OTHERS.ends(self.words, i), 0):
             yield Anaphor("other", everything), end
-        if start := self._is(i, "other", "another"):
+        if start := self._phrase_end(i, "other", "another"):
             # What is done "one after the other" speaks of no other one.
             if self.word(start) == "one" or self.words[max(0, i - 2) : i] != ("one", "after"):
                 yield Anaphor("other", everything, 1), start + (self.word(start) == "one")
@@ -280,7 +280,7 @@ class NounPhraseParser:
                     )
 
     def _quantified(self, i: int) -> Iterator[tuple[Phrase, int]]:
-        if end := self._is(i, "nothing else"):
+        if end := self._phrase_end(i, "nothing else"):
             yield ReferentList("nor", (Anaphor("other", tuple(self.things.objects)),)), end
         for how, wants, table in _QUANTIFIERS:
             for start in table.ends(self.words, i):
@@ -289,19 +289,19 @@ class NounPhraseParser:
                         if isinstance(said, Anaphor) and said.how in ("them", "other"):
                             yield ReferentList(how, (said,)), end
                 pair = self.word(i) in ("both", "either", "neither")
-                yield from self._several(start, how, wants, pair)
+                yield from self._counted(start, how, wants, pair)
         for wants, table in _INDEFINITE:
             for start in table.ends(self.words, i):
-                yield from self._several(start, "or", wants, named=True)
+                yield from self._counted(start, "or", wants, named=True)
         if self.word(i) in NUMBERS:  # "two cubes"
-            yield from self._several(i, "and", True)
+            yield from self._counted(i, "and", True)
         elif i in self.named:  # "the cubes": each of them
-            yield from self._several(i, "each", True)
+            yield from self._counted(i, "each", True)
         how = _ALL.get(self.word(i))
         if how and (how == "each" or len(self.things.loose) > 1):
             yield ReferentList(how, tuple(Referent(n) for n in self.things.loose)), i + 1
 
-    def _several(
+    def _counted(
         self, i: int, how: str, wants: bool, pair: bool = False, named: bool = False
     ) -> Iterator[tuple[Phrase, int]]:
         """Those that a noun names, of the number that may stand before it; with ``named`` none that
@@ -313,13 +313,13 @@ class NounPhraseParser:
             if plural == wants and many and not (named and generic):
                 yield ReferentList(how, tuple(Referent(n) for n in names)), end
 
-    def _chosen(self, i: int) -> Iterator[tuple[Phrase, int]]:
+    def _by_choice(self, i: int) -> Iterator[tuple[Phrase, int]]:
         start = i
         while self.word(start) in ("a", "an", "your"):
             start += 1
         word = self.word(start)
         superlative = CHOICES.get((word,))
-        if superlative and self._is(start + 1, "of"):  # "the nearest of the three objects"
+        if superlative and self._phrase_end(start + 1, "of"):  # "the nearest of the three objects"
             for group, end in self.at(start + 2):
                 if isinstance(group, ReferentList) and all(
                     isinstance(p, Referent) for p in group.parts
@@ -329,20 +329,20 @@ class NounPhraseParser:
         rule = superlative or SIDES.get(word)
         for names, end, plural, generic in self._noun(start + 1) if rule or word in _SIZES else ():
             if generic:
-                names = self._ones(names, start + 1)
+                names = self._named_one(names, start + 1)
             if rule and not plural:
                 yield from self._choice(rule, names, end)
             elif not plural and (name := self._by_size(word, names)):
                 yield Referent(name), end
         for names, end, plural, generic in self._noun(start):
             if generic:
-                names = self._ones(names, start)
+                names = self._named_one(names, start)
             if not plural and end > start:  # "the cube on the left"
-                yield from self._placed(names, next(_BEING.ends(self.words, end), end))
+                yield from self._by_place(names, next(_BEING.ends(self.words, end), end))
         for after in _WHAT.ends(self.words, i):  # "what is farthest from the ball"
-            yield from self._placed(self.things.loose, after)
+            yield from self._by_place(self.things.loose, after)
 
-    def _ones(self, names: list[str], i: int) -> list[str]:
+    def _named_one(self, names: list[str], i: int) -> list[str]:
         """Which things "one" at ``i`` may be: "the left cube, then the right one" is of cubes."""
         if self.word(i) != "one":
             return names
@@ -352,11 +352,11 @@ class NounPhraseParser:
                     return found
         return names
 
-    def _placed(self, names: list[str], i: int) -> Iterator[tuple[Phrase, int]]:
+    def _by_place(self, names: list[str], i: int) -> Iterator[tuple[Phrase, int]]:
         """Of these the one that is chosen by what is said at ``i``."""
         for end in range(i + 1, min(i + 3, len(self.words)) + 1):
             rule = CHOICES.get(self.words[i:end])
-            if rule and not self._is(end, "of"):
+            if rule and not self._phrase_end(end, "of"):
                 yield from self._choice(rule, names, end)
 
     def _choice(self, rule: str, names: list[str], i: int) -> Iterator[tuple[Phrase, int]]:
@@ -370,7 +370,7 @@ class NounPhraseParser:
         to, word = [], "to" if rule == "nearest" else "from"
         if actor is not None:
             to.append((actor.name, i))
-        after = self._is(i, word, f"away {word}")
+        after = self._phrase_end(i, word, f"away {word}")
         for phrase, end in self._bare(after) if after else ():
             if isinstance(phrase, Referent) and isinstance(phrase.term, str):
                 to.append((phrase.term, end))
@@ -413,7 +413,9 @@ class NounPhraseParser:
         for n in range(min(4, len(words) - start), 0, -1):
             key = words[start : start + n]
             if key in things.nouns:
-                found.append((things.nouns[key], self._joined(start + n, key), False, False))
+                found.append(
+                    (things.nouns[key], self._past_apposition(start + n, key), False, False)
+                )
                 break
             single = (*key[:-1], key[-1].removesuffix("s"))
             if key[-1].endswith("s") and single in things.nouns:
@@ -435,7 +437,7 @@ class NounPhraseParser:
                 for shade, last in self.coloured(end):
                     if fits := [n for n in names if things.colour[n] == shade]:
                         yield fits, last, plural, False
-            if generic and (like := self._is(end, "shaped like a", "shaped like")):
+            if generic and (like := self._phrase_end(end, "shaped like a", "shaped like")):
                 for same, last, _, _ in self._noun(like):
                     if fits := [n for n in same if not colour or things.colour[n] == colour]:
                         yield fits, last, False, False
@@ -444,7 +446,7 @@ class NounPhraseParser:
             if names:
                 yield names, end, plural, generic
 
-    def _joined(self, end: int, key: tuple[str, ...]) -> int:
+    def _past_apposition(self, end: int, key: tuple[str, ...]) -> int:
         """Where a noun ends with what only says it again: "robot's hand", "target spot",
         "cube-shaped thing"."""
         names, words = self.things.nouns[key], self.words
@@ -459,7 +461,7 @@ class NounPhraseParser:
                 if len(again) == n and self.things.nouns.get(again) == names:
                     own = self.things.actor is not None and names == [self.things.actor.name]
                     if (own or not opening) and again not in _SELF and key not in _SELF:
-                        return self._joined(at + n, again)
+                        return self._past_apposition(at + n, again)
         kind = self.things.card.entity(names[0]).kind
         if words[end : end + 1] and words[end] in PLACES and kind in MARKS | {"ball"}:
             return end + 1

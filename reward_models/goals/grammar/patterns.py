@@ -224,7 +224,10 @@ def _choice(parts: list[str], at: int) -> tuple[Any, int]:
         else:
             options[-1].append(("slot" if part.isupper() else "word", part))
         at += 1
-    return ("or", FirstWordIndex((_begins(option), tuple(option)) for option in options)), at
+    return (
+        "or",
+        FirstWordIndex((_first_of_sequence(option), tuple(option)) for option in options),
+    ), at
 
 
 def _first(node: Any) -> frozenset[str] | None:
@@ -235,7 +238,7 @@ def _first(node: Any) -> frozenset[str] | None:
     return inner.first if what == "or" else None
 
 
-def _begins(option: Sequence[Any]) -> frozenset[str] | None:
+def _first_of_sequence(option: Sequence[Any]) -> frozenset[str] | None:
     """The same of parts that follow one another."""
     found: set[str] = set()
     for what, inner in option:

@@ -112,7 +112,7 @@ def explain_refusal(words: tuple[str, ...], asks: bool, refuse: RefusalBuilder) 
         described = bool(before) and before[-1] in COLOURS | COLOUR_WORDS
         described |= len(before) == 2 and before[1] in ("the", "a") and before[0] in _BEFORE_NOUN
         return refuse.unknown(word, "unknown_object" if described else "unknown_word")
-    wrong = list(_wrong_things(words, things))
+    wrong = list(_unresolved_phrases(words, things))
     for code in ("unknown_object", "ambiguous"):
         for found, phrase, fits in wrong:
             if found == code == "unknown_object":
@@ -156,7 +156,7 @@ def explain_refusal(words: tuple[str, ...], asks: bool, refuse: RefusalBuilder) 
     return refuse("unsupported", "no known sentence pattern matches these words; rephrase it")
 
 
-def _wrong_things(
+def _unresolved_phrases(
     words: tuple[str, ...], things: EntityNames
 ) -> Iterator[tuple[str, str, list[str]]]:
     """Noun phrases that name nothing on the card, or several things."""

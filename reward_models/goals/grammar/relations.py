@@ -53,7 +53,7 @@ class RelationParser(SlotParser):
         return self._memo("relation", "", i, lambda: self._relation(i))
 
     def _relation(self, i: int) -> Iterator[Found]:
-        for name, text, slots, end in self._rows(_RELATIONS, i):
+        for name, text, slots, end in self._matches(_RELATIONS, i):
             objects = tuple(slots[k] for k in ("O", "ITS", "T") if k in slots)
             much = slots.get("MUCH") or slots.get("NEAR") or slots.get("BOUND")
             if much is not None and much.unit != "m":
@@ -65,15 +65,15 @@ class RelationParser(SlotParser):
                     continue  # "closer than 5 cm to", and not "5 cm of"
             found = Clause(name, None, objects, much, numbers, began=START in text)
             yield found, end
-            yield from self._measured(found, end)
+            yield from self._with_quantity_after(found, end)
 
-    def _rows(self, table: Patterns, i: int) -> Iterator[tuple[str, str, dict[str, Any], int]]:
+    def _matches(self, table: Patterns, i: int) -> Iterator[tuple[str, str, dict[str, Any], int]]:
         """(predicate, its wording, what fills the wording's slots, end) of what fits at ``i``."""
         for name, what in table.at(self.word(i)):
             for slots, end in self.filled(what, i):
                 yield name, what.text, slots, end
 
-    def _measured(self, found: Clause, i: int) -> Iterator[Found]:
+    def _with_quantity_after(self, found: Clause, i: int) -> Iterator[Found]:
         """A relation whose quantity or tolerance follows it: "behind it, 5 cm away"."""
         start = i + (self.word(i) == ",")
         if found.predicate == "at_point" and found.much is None:
@@ -97,11 +97,11 @@ class RelationParser(SlotParser):
         return self._memo("state", "", i, lambda: self._state(i))
 
     def _state(self, i: int) -> Iterator[Found]:
-        for name, _, slots, end in self._rows(_STATES, i):
+        for name, _, slots, end in self._matches(_STATES, i):
             if end > i and (name != "at_height" or self.body):
-                yield from self._with(Clause(name), slots, end)
+                yield from self._with_slots(Clause(name), slots, end)
 
-    def _with(self, clause: Clause, slots: dict[str, Any], end: int) -> Iterator[Found]:
+    def _with_slots(self, clause: Clause, slots: dict[str, Any], end: int) -> Iterator[Found]:
         """The clause with what filled its slots."""
         if "EVER" in slots:
             clause = replace(clause, mood=slots["EVER"])
@@ -133,15 +133,15 @@ class RelationParser(SlotParser):
 
     def _plain_ways(self, i: int) -> Iterator[Found]:
         for left, front, exact, end in self._way(i):
-            yield self._moved(left, front, exact), end
+            yield self._displacement(left, front, exact), end
             for taken, last in quantities.with_tolerance(exact, self.words, end) if exact else ():
-                yield self._moved(left, front, taken), last
+                yield self._displacement(left, front, taken), last
             joined = end + 1 if self.word(end) in ("and", ",") else end
             for left2, front2, exact2, last in self._way(joined) if joined > end else ():
                 if (left != 0) != (left2 != 0):
-                    yield self._moved(left + left2, front + front2, exact and exact2), last
+                    yield self._displacement(left + left2, front + front2, exact and exact2), last
 
-    def _moved(self, left: float, front: float, exact: Quantity | None) -> Clause:
+    def _displacement(self, left: float, front: float, exact: Quantity | None) -> Clause:
         return Clause("moved", None, (), exact, (("left", left), ("front", front)))
 
     def _way(self, i: int) -> Iterator[tuple[float, float, Quantity | None, int]]:
@@ -182,6 +182,6 @@ class RelationParser(SlotParser):
         return self._memo("pose", "", i, lambda: self._pose(i))
 
     def _pose(self, i: int) -> Iterator[Found]:
-        for name, _, _, end in self._rows(_POSES, i) if self.body else ():
+        for name, _, _, end in self._matches(_POSES, i) if self.body else ():
             if (name == "upright") == self.balances:
                 yield Clause(name), end

@@ -80,14 +80,14 @@ class SemanticInterpreter:
         hows = [element.how for element in elements]
         if "first" in hows and not {"then", "before", "after"} & {e.by for e in elements}:
             raise self.refuse("ambiguous", "'first' needs a following 'then'")
-        elements = self._looking_ahead(elements)
+        elements = self._with_pronouns_after_names(elements)
         for at, element in enumerate(elements):
             self.before, self.rest = elements[:at], elements[at + 1 :]
             match element.how:
                 case "turn":
                     self.turn = element.by, len(self.parts)
                 case "order" | "loose":
-                    self._ordered(element.how)
+                    self._set_order(element.how)
                 case "topic" | "remark":
                     self.said.add(element.how)
                     self.mentions.beside |= element.how == "remark"
@@ -99,8 +99,8 @@ class SemanticInterpreter:
                     self.said.add(element.how)
                 case how:
                     getattr(self, f"_{how}")(element)
-        self._complete()
-        made = self._whole()
+        self._require_complete()
+        made = self._whole_formula()
         if self.waiting:
             raise self.refuse("ambiguous", "a duration or 'while' has no goal that it applies to")
         if self.parts and all(part.clause.predicate == "returned" for part in self.parts):
@@ -117,7 +117,7 @@ class SemanticInterpreter:
             raise self.refuse("ambiguous", "'at the same time' needs two goals")
         return made
 
-    def _complete(self) -> None:
+    def _require_complete(self) -> None:
         """Refuses what was said beside the goals where the goal that it is about did not come."""
         of_two = [p for p in self.parts if p.by == "or" and not p.clause.bare]
         ors = [p for p in self.parts if len(parts_of(p.formula, "or")) > 1]
@@ -126,46 +126,48 @@ class SemanticInterpreter:
         if "topic" in self.said and not self.mentions.backward:
             raise self.refuse("ambiguous", "the sentence names a topic but no goal for it")
 
-    def _made(self, element: Element, by: str) -> tuple[Clause, Formula, bool]:
+    def _formula_of(self, element: Element, by: str) -> tuple[Clause, Formula, bool]:
         """An element's clause, its formula, and whether it is to be avoided."""
         assert element.clause is not None
         return element.clause, *self.mentions.clause(element.clause, by)
 
-    def _shunned(self, element: Element, by: str) -> tuple[Clause, Formula]:
+    def _avoided(self, element: Element, by: str) -> tuple[Clause, Formula]:
         """An element's clause, and what is not to be. Things that are to touch are pushed until one
         is beside the other; those that are not may well be beside each other."""
-        clause, made, _ = self._made(element, by)
+        clause, made, _ = self._formula_of(element, by)
         if clause.predicate in ("against", "in_touch") or clause.verb in BUMPS:
             made = consistency.with_contact(made)
         return clause, made
 
-    def _state(self, formula: Formula, why: str) -> None:
+    def _require_state(self, formula: Formula, why: str) -> None:
         if formula_kind(formula) != "state":
             raise self.refuse("unsupported", why)
 
     # --------------------------------------------------------------------------------- goals
 
     def _goal(self, element: Element) -> None:
-        if self._leads_only(element.clause) and self._led_to():
+        if self._only_prepares(element.clause) and self._is_prepared():
             self.led = element.by if self.parts else ""
             return
         by, self.led = self.led or element.by, ""  # "then fetch it and put it there"
-        clause, made, negated = self._made(element, by)
+        clause, made, negated = self._formula_of(element, by)
         self.kept = True
         if negated:
             if by in ("before", "after", "or"):
                 raise self.refuse("unsupported", f"a goal after {by!r} cannot be negated")
             self.constraints += consistency.never_formulas(made)
             return
-        self._clear(clause, made, by)
+        self._require_clear(clause, made, by)
         bound = clause.much is not None and not clause.much.just
         follows = by == "," and bound and self.parts and not self.parts[-1].clause.lasting
-        if clause.lasting and (by == "but" and not self._plain(clause, made) or follows):
+        if clause.lasting and (
+            by == "but" and not self._is_plain_relation(clause, made) or follows
+        ):
             self.constraints.append(consistency.always_formula(made))
             return
         self.kept = False
         if self.sometime:
-            made, self.sometime = self._at_some_moment(made), False
+            made, self.sometime = self._eventually(made), False
         if self.throughout:
             self.throughout = False
             self.constraints.append(consistency.always_formula(made))
@@ -183,7 +185,7 @@ class SemanticInterpreter:
             apply()
         self.waiting.clear()
 
-    def _clear(self, clause: Clause, made: Formula, by: str) -> None:
+    def _require_clear(self, clause: Clause, made: Formula, by: str) -> None:
         """Refuses a goal of which it is not clear how it goes on from what was said before."""
         before = self.before[-1].how if self.before else ""
         if clause.bare and by in ("and", "or", "") and before in _ALONG:
@@ -208,7 +210,7 @@ class SemanticInterpreter:
             if clause.objects == (Anaphor("it"),):
                 raise self.refuse("ambiguous", "distance to that side, or total distance?")
 
-    def _leads_only(self, clause: Clause | None) -> bool:
+    def _only_prepares(self, clause: Clause | None) -> bool:
         """Whether a clause takes hold of what is no thing to carry: "grab the handle and pull"."""
         assert clause is not None
         if clause.predicate == "leads":
@@ -220,7 +222,7 @@ class SemanticInterpreter:
             return False
         return "pull" in self.card.entity(str(clause.subject.term)).affordances
 
-    def _led_to(self) -> bool:
+    def _is_prepared(self) -> bool:
         """Whether a goal follows that may be what was led up to."""
         following = next((e for e in self.rest if e.how == "goal"), None)
         if following is None or following.clause is None:
@@ -229,7 +231,7 @@ class SemanticInterpreter:
             return False  # "grip it and let it go": the first is asked for too
         return following.by in ("and", "then", ",", "")
 
-    def _looking_ahead(self, elements: Elements) -> Elements:
+    def _with_pronouns_after_names(self, elements: Elements) -> Elements:
         """With what leads and speaks of "it" behind the goal that names it: "without lifting it,
         push the cube to the ball"."""
 
@@ -251,22 +253,22 @@ class SemanticInterpreter:
     # ------------------------------------------------------------------------ what goes along
 
     def _never(self, element: Element) -> None:
-        _, made = self._shunned(element, element.by)
+        _, made = self._avoided(element, element.by)
         later = any(e.by == "then" for e in self.rest if e.how == "goal")
-        there = [e.how for e in self.rest[:1]] == ["there"] and len(self._steps()) > 1
+        there = [e.how for e in self.rest[:1]] == ["there"] and len(self._sequence_steps()) > 1
         if self.parts and (later and element.by in ("", ",") or there):
             self.parts[-1].avoided += consistency.negations(made)
         else:
             self.constraints += consistency.never_formulas(made)
 
     def _always(self, element: Element) -> None:
-        _, made, negated = self._made(element, element.by)
+        _, made, negated = self._formula_of(element, element.by)
         self.constraints += (
             consistency.never_formulas(made) if negated else [consistency.always_formula(made)]
         )
 
     def _not(self, element: Element) -> None:
-        _, made = self._shunned(element, element.by)
+        _, made = self._avoided(element, element.by)
         if not self.parts or formula_kind(self.parts[-1].formula) != "state":
             raise self.refuse(
                 "unsupported", "'not' has no state to negate; say 'never' to forbid something"
@@ -275,14 +277,14 @@ class SemanticInterpreter:
         last.formula = join("and", *parts_of(last.formula, "and"), *consistency.negations(made))
 
     def _while(self, element: Element) -> None:
-        clause, made, negated = self._made(element, "and")
+        clause, made, negated = self._formula_of(element, "and")
         if [e.how for e in self.rest[:1]] == ["along"] and not element.negated:
             self.constraints += (
                 consistency.never_formulas(made) if negated else [consistency.always_formula(made)]
             )
             return
         negated |= element.negated
-        self._after_goal(element, clause, lambda: self._along_with(clause, made, negated))
+        self._after_goal(element, clause, lambda: self._accompany(clause, made, negated))
 
     def _after_goal(self, element: Element, clause: Clause, apply: Callable[[], None]) -> None:
         """Applies what goes along with a goal, once that goal was said."""
@@ -303,9 +305,9 @@ class SemanticInterpreter:
         self.waiting.append(lead)
 
     def _until(self, element: Element) -> None:
-        clause, made, _ = self._made(element, "and")
+        clause, made, _ = self._formula_of(element, "and")
         if self.before and self.before[-1].how == "never":  # "do not touch it until ..."
-            last, shunned = self._shunned(self.before[-1], "")
+            last, shunned = self._avoided(self.before[-1], "")
             nots = consistency.negations(shunned)
             del self.constraints[-len(nots) :]
             self.parts.append(_Part("", join("until", join_parts("and", nots), made), last))
@@ -322,10 +324,10 @@ class SemanticInterpreter:
 
         self._after_goal(element, clause, bound)
 
-    def _along_with(self, clause: Clause, made: Formula, negated: bool) -> None:
+    def _accompany(self, clause: Clause, made: Formula, negated: bool) -> None:
         """What is to be so while the last part comes about."""
         last = self.parts[-1]
-        self._state(made, "'while' needs a state, not an event")
+        self._require_state(made, "'while' needs a state, not an event")
         if any(a.predicate in _PASSES for a in atoms(made)):
             raise self.refuse(
                 "unsupported", "'while' cannot take a goal that spans the whole episode"
@@ -333,14 +335,14 @@ class SemanticInterpreter:
         manner = clause.predicate in ("slower", "faster")
         if last.clause.lasting and clause.verb and not (clause.lasting or negated or manner):
             # "keep it upright while pushing the cube": what lasts is what goes along
-            self._state(last.formula, "'while' needs a state, not an event")
+            self._require_state(last.formula, "'while' needs a state, not an event")
             last.formula = join("while", made, last.formula)
             return
         if negated:
             made = join_parts("and", consistency.negations(made))
         elif consistency.contradicts([last.formula, *parts_of(made, "and")]):
             raise self.refuse("ambiguous", "these cannot hold at the same time")
-        elif self._plain(clause, made) and isinstance(last.formula, Atom):
+        elif self._is_plain_relation(clause, made) and isinstance(last.formula, Atom):
             if last.formula.terms[0] != self.actor:
                 raise self.refuse(
                     "ambiguous", "all the time, or only at the end? Say 'always' or 'and'"
@@ -354,7 +356,7 @@ class SemanticInterpreter:
         last.formula = join("while", last.formula, made)
 
     @staticmethod
-    def _plain(clause: Clause, made: Formula) -> bool:
+    def _is_plain_relation(clause: Clause, made: Formula) -> bool:
         """A relation without a number, which is only another thing that is to hold in the end."""
         return clause.much is None and all(a.predicate in _PLAIN for a in atoms(made))
 
@@ -392,29 +394,29 @@ class SemanticInterpreter:
     def _once(self, element: Element) -> None:
         self.sometime = not self.parts
         if self.parts:
-            self.parts[-1].formula = self._at_some_moment(self.parts[-1].formula)
+            self.parts[-1].formula = self._eventually(self.parts[-1].formula)
 
-    def _at_some_moment(self, formula: Formula) -> Formula:
-        self._state(formula, "only a state can be required at some moment, not an event")
+    def _eventually(self, formula: Formula) -> Formula:
+        self._require_state(formula, "only a state can be required at some moment, not an event")
         return join("once", formula)
 
     def _within(self, element: Element) -> None:
         assert element.much is not None and element.much.most is not None
         if element.by == "part" and self.deadline is not None and len(self.parts) == 2:
-            self._timed(self.parts[0], self.deadline)  # "within 4 s A and within 8 s B"
+            self._with_deadline(self.parts[0], self.deadline)  # "within 4 s A and within 8 s B"
             self.deadline = None
         after = any(e.how == "goal" for e in self.rest)
         if self.parts and (
             after or element.by == "part" or any(part.timed for part in self.parts[:-1])
         ):
-            self._timed(self.parts[-1], element.much.most)
+            self._with_deadline(self.parts[-1], element.much.most)
         elif self.deadline is not None:
             raise self.refuse("ambiguous", "two deadlines: give one, or one for each goal")
         else:
             self.deadline = element.much.most
 
     @staticmethod
-    def _timed(part: _Part, seconds: float) -> None:
+    def _with_deadline(part: _Part, seconds: float) -> None:
         """Within a time; "at some moment within 3 s" is no more than that."""
         part.formula = join("within", without_operator(part.formula, "once"), seconds=seconds)
         part.timed = True
@@ -429,11 +431,11 @@ class SemanticInterpreter:
                 )
         goals = [e for e in (*self.before, *self.rest) if e.how == "goal"]
         if not self.parts and element.by == "for" and len(goals) == 1:
-            self.waiting.append(lambda: self._hold(seconds))  # "for 2 seconds, stay ..."
+            self.waiting.append(lambda: self._hold_for(seconds))  # "for 2 seconds, stay ..."
         else:
-            self._hold(seconds)
+            self._hold_for(seconds)
 
-    def _hold(self, seconds: float) -> None:
+    def _hold_for(self, seconds: float) -> None:
         if not self.parts:
             raise self.refuse("ambiguous", "a duration needs a state to hold: name it")
         last = self.parts[-1]
@@ -441,7 +443,7 @@ class SemanticInterpreter:
             raise self.refuse(
                 "ambiguous", "does the duration apply to all of it, or to the last part?"
             )
-        self._state(last.formula, "only a state can be held for a time")
+        self._require_state(last.formula, "only a state can be held for a time")
         if any(a.predicate in _PASSES for a in atoms(last.formula)):
             raise self.refuse(
                 "unsupported", "a goal that spans the whole episode cannot be held for a time"
@@ -461,9 +463,9 @@ class SemanticInterpreter:
                 last = before
         last.formula = join("hold", last.formula, seconds=seconds)
 
-    def _ordered(self, how: str) -> None:
+    def _set_order(self, how: str) -> None:
         """ "in this order", "in any order"."""
-        steps = self._steps()
+        steps = self._sequence_steps()
         step = steps[-1] if steps else []
         found = [p for part in step for p in parts_of(part.formula, "and")]
         if len(steps) > 1 and how == "order" and len(found) < 2:
@@ -478,7 +480,7 @@ class SemanticInterpreter:
             made = join("then", *(without_operator(f, "once") for f in found))
         self.parts[len(self.parts) - len(step) :] = [_Part(step[0].by, made, step[0].clause)]
 
-    def _steps(self) -> list[list[_Part]]:
+    def _sequence_steps(self) -> list[list[_Part]]:
         """The parts, cut where one is to follow the other."""
         steps: list[list[_Part]] = []
         for part in self.parts:
@@ -489,27 +491,27 @@ class SemanticInterpreter:
 
     # ------------------------------------------------------------------------------- the whole
 
-    def _whole(self) -> Formula:
+    def _whole_formula(self) -> Formula:
         """All parts, with what is to be kept up."""
         if not self.parts and not any(without_operator(f, "always") != f for f in self.constraints):
             raise self.refuse(
                 "unsupported", "a negation alone is not a goal: also say what to reach"
             )
-        self._manners()
+        self._apply_manners()
         if not self.parts:
             return join_parts("and", self.constraints)
-        self._commas()
-        goal = self._from_there(self._in_turn())
+        self._commas_as_then()
+        goal = self._relative_to_there(self._sequence())
         if self.deadline is not None:
             goal = join("within", without_operator(goal, "once"), seconds=self.deadline)
         if isinstance(goal, Atom) and goal.predicate == "balanced":
             goal = join("always", goal)  # to balance is to keep doing it
-        self._possible(goal)
+        self._require_possible(goal)
         if self.constraints:
             return join("and", *parts_of(goal, "and"), *dict.fromkeys(self.constraints))
         return goal
 
-    def _manners(self) -> None:
+    def _apply_manners(self) -> None:
         """How fast, and what a part is to avoid, as what goes along with it."""
         manners = [
             part
@@ -537,13 +539,13 @@ class SemanticInterpreter:
             raise self.refuse(
                 "unsupported", "'slowly' has no set speed here: give one, as in 'at 0.5 m/s'"
             )
-        if self.slowly and len(self._steps()) > 1:
+        if self.slowly and len(self._sequence_steps()) > 1:
             raise self.refuse("ambiguous", "does 'slowly' apply to all of it, or to one part?")
         bounds = [a for f in self.constraints for a in atoms(f) if a.predicate == "slower"]
         if not any(a.terms == slow.terms for a in bounds):
             self.constraints.append(join("always", slow))
 
-    def _commas(self) -> None:
+    def _commas_as_then(self) -> None:
         """Commas before a "then" are as good as it: "open it, put it inside, then close it"."""
         parts = self.parts
         for at in range(len(parts) - 1, 1, -1):
@@ -553,12 +555,14 @@ class SemanticInterpreter:
                 if isinstance(held, Joined) and held.parts[0] == parts[at - 2].formula:
                     del parts[at - 2]  # "touch it, wait there for a second, then ..."
 
-    def _in_turn(self) -> Formula:
+    def _sequence(self) -> Formula:
         """The steps, one after the other."""
-        parts, steps = self.parts, self._steps()
+        parts, steps = self.parts, self._sequence_steps()
         timed = [at for at, part in enumerate(parts) if part.by in ("before", "after")]
         if not self.turn and not timed:
-            formulas = consistency.without_implied_steps([self._step(step) for step in steps])
+            formulas = consistency.without_implied_steps(
+                [self._step_formula(step) for step in steps]
+            )
             return join_parts("then", [p for f in formulas for p in parts_of(f, "then")])
         if len(steps) > 1 or len(timed) > 1:
             raise self.refuse(
@@ -574,14 +578,14 @@ class SemanticInterpreter:
                 raise self.refuse(
                     "ambiguous", f"unclear which goals {parts[at].by!r} orders: use 'then'"
                 )
-        first, second = self._step(parts[:at]), self._step(parts[at:])
+        first, second = self._step_formula(parts[:at]), self._step_formula(parts[at:])
         if timed and first == second and self.mentions.it:
             raise self.refuse("ambiguous", "the goals before and after are the same")
         return join("then", first, second) if forward else join("then", second, first)
 
-    def _step(self, parts: list[_Part]) -> Formula:
+    def _step_formula(self, parts: list[_Part]) -> Formula:
         """What one step asks for: its parts at once, or one of them."""
-        parts = _put_down(parts)
+        parts = _without_lift_before_placing(parts)
         joins = {part.by for part in parts[1:]} - {"before", "after"}
         found = consistency.without_repeats([part.formula for part in parts])
         if len(found) == 1:
@@ -600,17 +604,17 @@ class SemanticInterpreter:
                 return join("then", *(p.formula for p in parts))  # "touch it, go away from it"
             raise self.refuse("ambiguous", "only a comma joins two goals: say 'then' or 'and'")
         if parts[-1].by == "end":
-            before = self._step(parts[:-1])
+            before = self._step_formula(parts[:-1])
             own = all(a.terms[0] == self.actor for a in atoms(before))  # a thing stays put
             before = join("once", before) if formula_kind(before) == "state" and own else before
             return join("and", before, parts[-1].formula)
-        return self._at_once(
+        return self._together(
             parts,
             joins,
             consistency.without_implied_steps(consistency.merge_directions(found), at_once=True),
         )
 
-    def _at_once(self, parts: list[_Part], joins: set[str], found: list[Formula]) -> Formula:
+    def _together(self, parts: list[_Part], joins: set[str], found: list[Formula]) -> Formula:
         """What is to hold together; what cannot, and can only come in turn, does that."""
         if len(found) > 1 and consistency.contradicts(
             [p for f in found for p in parts_of(f, "and")]
@@ -635,23 +639,23 @@ class SemanticInterpreter:
                 )
         return join_parts("and", found)
 
-    def _number(self, atom: Formula, name: str) -> float:
+    def _number_of(self, atom: Formula, name: str) -> float:
         """A number of an atom, said or not."""
         [filled] = atoms(fill(atom, self.card))
         return filled[name]
 
-    def _from_there(self, goal: Formula) -> Formula:
+    def _relative_to_there(self, goal: Formula) -> Formula:
         """A way of what something was done to before begins where it is by then: "touch it, then
         go up 5 cm"; unless where it began is said."""
         then = isinstance(goal, Joined) and goal.operator == "then"
         done: set[Term] = set()
         parts = []
         for count, part in enumerate(parts_of(goal, "then")):
-            parts.append(_compared(part, done, count))
+            parts.append(_relative_to_part(part, done, count))
             done |= {self.actor, *(atom.terms[0] for atom in atoms(part))}
         return join("then", *parts) if then else parts[0]
 
-    def _possible(self, goal: Formula) -> None:
+    def _require_possible(self, goal: Formula) -> None:
         """Refuses a constraint that its own goal, or how everything begins, breaks."""
         wanted = set(atoms(goal))
         lasting = [
@@ -662,8 +666,10 @@ class SemanticInterpreter:
         ]
         if consistency.contradicts([*parts_of(goal, "and"), *lasting]):
             raise self.refuse("ambiguous", "these cannot hold at the same time")
-        paces = [self._number(a, "pace") for a in wanted if a.predicate in ("forward", "backward")]
-        slow = [self._number(a, "speed") for a in lasting if a.predicate == "slower"]
+        paces = [
+            self._number_of(a, "pace") for a in wanted if a.predicate in ("forward", "backward")
+        ]
+        slow = [self._number_of(a, "speed") for a in lasting if a.predicate == "slower"]
         if any(speed <= pace for speed in slow for pace in paces):
             raise self.refuse(
                 "ambiguous",
@@ -685,7 +691,7 @@ class SemanticInterpreter:
                     )
 
 
-def _put_down(parts: list[_Part]) -> list[_Part]:
+def _without_lift_before_placing(parts: list[_Part]) -> list[_Part]:
     """Without the lifting of what is put down right after: "pick it up and put it on the left"."""
     return [
         part
@@ -704,11 +710,11 @@ def _put_down(parts: list[_Part]) -> list[_Part]:
     ]
 
 
-def _compared(formula: Formula, done: set[Term], after: int) -> Formula:
+def _relative_to_part(formula: Formula, done: set[Term], after: int) -> Formula:
     """The formula with what is said of things that are ``done`` compared with the end of part
     ``after``."""
     if isinstance(formula, Joined):
-        parts = (_compared(part, done, after) for part in formula.parts)
+        parts = (_relative_to_part(part, done, after) for part in formula.parts)
         return Joined(formula.operator, tuple(parts), formula.numbers)
     numbers = dict(formula.numbers)
     ways = [value for name, value in numbers.items() if name != "tolerance"]
