@@ -79,11 +79,12 @@ def test_demos_preset_selects_ensemble_and_steps() -> None:
 
 
 def test_goal_with_other_numbers_uses_the_listed_goals_preset() -> None:
-    fast = preset("hopper", goal="hop forward at 2 m/s", base=TrainConfig(reward="offline"))
-    assert fast.env_steps == preset("hopper", goal="forward").env_steps > ENV_STEPS
+    base = TrainConfig(reward="offline")
+    fast = preset("hopper", goal="hop forward at 2 m/s", base=base)
+    assert fast.env_steps == preset("hopper", goal="forward", base=base).env_steps > ENV_STEPS
     typed = parse_train(["hopper", "--formula", "forward(hopper, pace=2)", "--reward", "offline"])
     assert typed.tuning == fast.tuning and typed.config_values["env_steps"] == fast.env_steps
-    up = preset("hopper", goal="the hopper is upright", base=TrainConfig(reward="offline"))
+    up = preset("hopper", goal="the hopper is upright", base=base)
     assert up.env_steps == ENV_STEPS
 
 
@@ -244,4 +245,4 @@ def test_help_lists_common_options_first() -> None:
     options = set(re.findall(r" --(?!no-)([a-z][a-z-]*)", first))
     most = {"goal", "reward", "robot", "things", "learner", "env-steps", "seed", "resume"}
     assert most <= options
-    assert len(options) <= 13 and len(rest) >= 3
+    assert len(options) <= 15 and len(rest) >= 3

@@ -251,6 +251,10 @@ class Task(ABC, Generic[V]):
             )
         return {name: read[name] for name in named}, columns
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leaves out the tables of functions; a copy makes its own."""
+        return {k: v for k, v in vars(self).items() if k not in ("_obs_plan", "_readers")}
+
     def spread_of(self, part: str) -> float | Array:
         """``least_spread`` of one part of ``obs``, or of each of its columns."""
         return self.least_spread
