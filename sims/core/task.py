@@ -160,7 +160,11 @@ class Task(ABC, Generic[V]):
 
     @property
     def formula(self) -> list[Any] | None:
-        """The goal as ``[name, [arguments], {numbers}]``; None where it is one of ``goals()``."""
+        """The goal as ``[name, [arguments], {numbers}]``; None where it is one of ``goals()``.
+
+        Raises:
+            ValueError: the goal begins like a formula and is not JSON.
+        """
         if not self.goal.startswith("["):
             return None
         try:
@@ -210,7 +214,13 @@ class Task(ABC, Generic[V]):
         """
 
     def scatter(self, v: V, ids: Array, rng: RowRng) -> None:
-        """Writes any state of the workspace into rows ``ids``: what reward data is made of."""
+        """Writes states from the whole workspace into rows ``ids``; reward data is made of them.
+
+        Args:
+            v: the views of the batch.
+            ids: (n,) the rows to write.
+            rng: the random numbers of these rows.
+        """
         self.reset(v, ids, rng)
 
     @abstractmethod
@@ -256,7 +266,14 @@ class Task(ABC, Generic[V]):
         return {k: v for k, v in vars(self).items() if k not in ("_obs_plan", "_readers")}
 
     def spread_of(self, part: str) -> float | Array:
-        """``least_spread`` of one part of ``obs``, or of each of its columns."""
+        """Returns ``least_spread`` of a column of ``obs``, as one number or one for each entry.
+
+        Args:
+            part: the column's name.
+
+        Returns:
+            A float, or an array (k,), in the column's own units.
+        """
         return self.least_spread
 
     def signal_readers(self) -> tuple[SignalReader[V], ...]:
@@ -352,7 +369,7 @@ class Task(ABC, Generic[V]):
 
 
 def owned_arrays(views: Any) -> dict[str, Array]:
-    """The arrays of a views object that the task itself owns, by name."""
+    """Returns the arrays (N, ...) of a views object that the task itself owns, by name."""
     return {
         f.name: getattr(views, f.name)
         for f in dataclasses.fields(views)

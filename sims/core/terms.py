@@ -8,17 +8,22 @@ Array = np.ndarray
 
 
 def norm(x: Array) -> Array:
-    """Euclidean length along the last axis."""
+    """Returns the Euclidean length (...,) of vectors (..., k) along the last axis."""
     return np.sqrt(np.einsum("...i,...i->...", x, x))
 
 
 def near(distance: Array, margin: float) -> Array:
-    """In (0, 1]: 1 at zero distance, 1/e at ``margin``; both m."""
+    """Returns a nearness (...,) in (0, 1]: 1 at distance zero, 1/e at ``margin``.
+
+    Args:
+        distance: (...,) m, at least 0.
+        margin: m, more than 0.
+    """
     return np.exp(-distance / margin)
 
 
 def outside(x: Array, low: float, high: float = np.inf) -> Array:
-    """How far ``x`` lies outside [low, high], 0 inside."""
+    """Returns how far (...,) each ``x`` (...,) lies outside [low, high]; 0 inside."""
     return np.maximum(low - x, 0.0) + np.maximum(x - high, 0.0)
 
 

@@ -131,10 +131,16 @@ class BatchEnv:
         return command.reshape(self.num_envs, -1)
 
     def reset(self, mask: Array | None = None) -> Array:
-        """Observations (N, obs_dim) f32 after new episodes in the masked rows (all by default).
+        """Starts new episodes and returns the observations (N, obs_dim) f32.
 
-        No episode begins with its goal met, and none that begins anywhere is over at once, unless
-        all its draws are so (``sims/core/initial_states.py``); those are marked in ``held``.
+        No episode begins with its goal met, and none that starts in a random state ends at once,
+        unless all its samples do (``sims/core/initial_states.py``); those are marked in ``held``.
+
+        Args:
+            mask: (N,) bool, the environments that start over; by default all.
+
+        Raises:
+            ValueError: the mask has another shape or type.
         """
         if mask is None:
             ids = np.arange(self.num_envs)
@@ -199,10 +205,17 @@ class BatchEnv:
         self._kept[ids] = self._state[ids]
 
     def step(self, action: Array, active: Array | None = None) -> StepResult:
-        """The true successors of ``action`` (N, act_dim); values outside [-1, 1] are clipped.
+        """Returns the true successors of ``action`` and what they are worth.
 
-        Only rows that are ``active`` (N,) bool are simulated; what is returned of the others means
-        nothing, and before they are stepped again they must be reset.
+        Args:
+            action: (N, act_dim); values outside [-1, 1] are clipped.
+            active: (N,) bool, the environments that are simulated; by default all. What is
+                returned of the others means nothing, and they must be reset before they are
+                stepped again.
+
+        Raises:
+            ValueError: the action has another shape.
+            RuntimeError: an environment was never reset.
         """
         action = np.asarray(action)
         if action.shape != (self.num_envs, self.act_dim):
@@ -312,7 +325,11 @@ class BatchEnv:
         return {name: np.array(s) for name, s in self.task.signals(self.views).items()}
 
     def distance(self) -> Array:
-        """True distance (N,) to the goal, in its unit: for reports, never for rewards."""
+        """Returns the true distance (N,) to the goal, in its unit: for reports, never for rewards.
+
+        Raises:
+            ValueError: the environments have no judge, or the goal is a formula.
+        """
         if self._goal is None:
             raise ValueError(
                 "this env was made with judged=False, so it has no distance to a goal"
@@ -332,8 +349,14 @@ class BatchEnv:
         return self._state.copy()
 
     def set_state(self, states: Array) -> Array:
-        """Observations (N, obs_dim) f32 of state rows (N, nstate), which are written; every view is
-        current."""
+        """Writes state rows and returns the observations (N, obs_dim) f32; every view is current.
+
+        Args:
+            states: (N, nstate), as ``state`` returns them.
+
+        Raises:
+            ValueError: the states have another shape.
+        """
         width = self._state.shape[1]
         shape = (self.num_envs, width + self._commands.shape[1])
         if np.shape(states) != shape:
@@ -372,14 +395,19 @@ class BatchEnv:
         return renderer.frames(states, spec.name, look)
 
     def camera(self, name: str | None = None) -> Camera:
-        """The camera called ``name``, by default the task's first."""
+        """Returns the camera called ``name``, by default the task's first.
+
+        Raises:
+            ValueError: the task has no such camera.
+        """
         for camera in self.task.cameras:
             if name in (None, camera.name):
                 return camera
         raise ValueError(f"unknown camera {name!r}; available: {', '.join(self.cameras)}")
 
     def state_dict(self) -> dict[str, Array]:
-        """Arrays that put another BatchEnv of this task into the very same state."""
+        """Returns arrays, (N, ...) but for counters, that put another BatchEnv of this task into
+        the very same state."""
         return {
             "state": self._state.copy(),
             "seed": np.array(self.seed % 2**64, np.uint64),
@@ -396,7 +424,14 @@ class BatchEnv:
         return {} if self.judge is None else self.judge.state_dict()
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Continues from ``state_dict()``; refuses shapes that do not fit."""
+        """Continues from what ``state_dict`` returned.
+
+        Args:
+            saved: the arrays (N, ...) by name.
+
+        Raises:
+            ValueError: an array is missing or has another shape.
+        """
         mine = self.state_dict()
         for name, array in mine.items():
             if name not in saved or saved[name].shape != array.shape:

@@ -150,7 +150,11 @@ class GymVectorEnv(_Limited, VectorEnv[Array, Array, Array]):
         return self.sim.reset((options or {}).get("reset_mask")), {}
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        """Observations, rewards, terminations, truncations and infos after ``actions``."""
+        """Returns observations (N, obs_dim), rewards, terminations and truncations (N,), and infos.
+
+        Args:
+            actions: (N, act_dim) in [-1, 1].
+        """
         obs, reward, terminated, truncated, told, _ = self.sim.step(actions)
         values = _with_is_success(told)
         done = terminated | truncated

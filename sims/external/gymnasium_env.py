@@ -126,7 +126,14 @@ class GymnasiumEnv:
         return self._last.copy()
 
     def step(self, action: Array) -> StepResult:
-        """The true successors of ``action`` (N, act_dim); an ended row waits for its reset."""
+        """Returns the true successors of ``action``; an ended environment waits for its reset.
+
+        Args:
+            action: (N, act_dim) in [-1, 1].
+
+        Raises:
+            ValueError: the action has another shape.
+        """
         action = np.asarray(action, float)
         if action.shape != (self.num_envs, self.act_dim):
             raise ValueError(
@@ -155,7 +162,15 @@ class GymnasiumEnv:
         return {"obs": self._last.copy()}
 
     def render(self, ids: Array | None = None, camera: str | None = None) -> Array:
-        """Frames (n, H, W, 3) uint8 of rows ``ids`` as they are now."""
+        """Returns frames (n, H, W, 3) uint8 of environments ``ids`` as they are now.
+
+        Args:
+            ids: (n,) the environments; by default all.
+            camera: the name of the only camera, or None.
+
+        Raises:
+            ValueError: the env was created without frames, or has no such camera.
+        """
         if not self.cameras:
             raise ValueError(f"{self.name} was created without frames; create it with frames=True")
         if camera not in (None, CAMERA):

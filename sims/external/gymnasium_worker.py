@@ -173,7 +173,12 @@ def array_bytes(fields: dict) -> int:
 
 
 def map_arrays(path: str, fields: dict) -> dict[str, np.ndarray]:
-    """The shared arrays in the file ``path``."""
+    """Returns the shared arrays in the file ``path``, by name.
+
+    Args:
+        path: the file that holds them all.
+        fields: {name: (shape, such as (N, k), dtype, offset in bytes)}.
+    """
     return {
         name: np.memmap(path, dtype, "r+", offset, shape)
         for name, (shape, dtype, offset) in fields.items()

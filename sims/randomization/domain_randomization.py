@@ -303,9 +303,13 @@ class RandomizedEnv(BatchEnv):
 
     # Acting and seeing late.
     def step(self, action: Array, active: Array | None = None) -> StepResult:
-        """As BatchEnv's; each row gets its action of some time ago, and sees as late.
+        """Does what ``BatchEnv.step`` does, with the delays of each environment.
 
-        Shares of a step lie between two: of each action, as much as falls into the step.
+        A delay that is no whole number of steps mixes two actions, each by its share of the step.
+
+        Args:
+            action: (N, act_dim); values outside [-1, 1] are clipped.
+            active: (N,) bool, the environments that are simulated; by default all.
         """
         action = np.asarray(action)
         if action.shape != (self.num_envs, self.act_dim) or len(self._actions) == 1:
@@ -387,8 +391,14 @@ class RandomizedEnv(BatchEnv):
         return np.concatenate([super().state(ids), drawn], axis=1)
 
     def set_state(self, states: Array) -> Array:
-        """Observations (N, obs_dim) f32 of state rows (N, nstate): these states of these very
-        robots."""
+        """Writes states, of these very robots, and returns the observations (N, obs_dim) f32.
+
+        Args:
+            states: (N, nstate), as ``state`` returns them.
+
+        Raises:
+            ValueError: the states have another shape.
+        """
         if np.shape(states) != (self.num_envs, self.nstate):
             raise ValueError(
                 f"states must have shape {(self.num_envs, self.nstate)}, got {np.shape(states)}"
@@ -409,7 +419,17 @@ class RandomizedEnv(BatchEnv):
         size: tuple[int, int] | None = None,
         look: Appearance | None = None,
     ) -> Array:
-        """Frames (n, H, W, 3) uint8 of stored rows, each as its own camera sees it."""
+        """Returns frames (n, H, W, 3) uint8 of stored state rows, each as its own camera sees it.
+
+        Args:
+            states: (n, nstate), as ``state`` returns them.
+            camera: a camera's name; by default the task's first.
+            size: height and width, px; by default the camera's.
+            look: colours, light and camera offsets; by default those sampled for the rows.
+
+        Raises:
+            ValueError: the states have another shape.
+        """
         states = np.asarray(states)
         if states.ndim != 2 or states.shape[1] != self.nstate:
             raise ValueError(f"states must have shape (n, {self.nstate}), got {states.shape}")
@@ -435,7 +455,8 @@ class RandomizedEnv(BatchEnv):
         )
 
     def state_dict(self) -> dict[str, Array]:
-        """As BatchEnv's, with what was drawn and what is still on its way."""
+        """Returns the arrays of ``BatchEnv.state_dict`` with the sampled parameters (N, p) and the
+        delayed actions and observations."""
         return super().state_dict() | {
             "random/drawn": self._drawn.copy(),
             "random/actions": self._actions.copy(),
@@ -455,7 +476,14 @@ class RandomizedEnv(BatchEnv):
         return {} if self._sensing is None else self._sensing.state_dict()
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Continues from ``state_dict()``; refuses shapes that do not fit."""
+        """Continues from what ``state_dict`` returned.
+
+        Args:
+            saved: the arrays (N, ...) by name.
+
+        Raises:
+            ValueError: they were saved without randomisation, or with another scene.
+        """
         if saved.get("random/drawn", np.zeros(0)).shape != self._drawn.shape:
             raise ValueError(
                 "state_dict['random/drawn'] does not fit: it was saved without "

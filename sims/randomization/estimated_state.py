@@ -32,13 +32,17 @@ class EstimatedState:
         self._own, self._true = owned_arrays(self._views), owned_arrays(true)
 
     def track(self, ids: Array) -> None:
-        """Rows ``ids`` are as they are taken to be."""
+        """Copies what the task owns of rows ``ids`` (n,) from the true state to the estimated."""
         for name, array in self._true.items():
             self._own[name][ids] = array[ids]
 
     def update(self, ids: Array, *, begun: bool) -> None:
-        """Rows ``ids`` are taken to be where the newest look has them; unless they have ``begun``,
-        it is an episode's first."""
+        """Sets rows to where the newest measurement has them, and updates what the task remembers.
+
+        Args:
+            ids: (n,) the rows.
+            begun: whether their episode has begun; if not, this is its first measurement.
+        """
         if not begun:
             self.track(ids)
         self._sensing.estimate(self._views, self._batch, ids)
@@ -51,10 +55,10 @@ class EstimatedState:
         return np.concatenate([made[name] for name in self._names], axis=1)
 
     def state_dict(self) -> dict[str, Array]:
-        """What is remembered."""
+        """Returns what the task remembers of the estimated rows, arrays (N, ...) by name."""
         return {name: array.copy() for name, array in self._own.items()}
 
     def load_state_dict(self, saved: dict[str, Array]) -> None:
-        """Continues from ``state_dict``."""
+        """Continues from what ``state_dict`` returned, arrays (N, ...) by name."""
         for name, array in self._own.items():
             array[:] = saved[name]

@@ -98,7 +98,7 @@ class SensorModel:
         return self._batch.xpos[:, self.bodies]
 
     def begin(self, ids: Array) -> None:
-        """Nothing of rows ``ids`` has been seen yet."""
+        """Forgets all measurements of rows ``ids`` (n,), whose episode begins."""
         self.variance[ids], self._since[ids] = np.inf, 0.0
 
     def measure(
@@ -153,8 +153,15 @@ class SensorModel:
         return error @ self._weight
 
     def estimate(self, views: Any, batch: Batch, ids: Array) -> None:
-        """Puts rows ``ids`` of another batch of the model, and its ``views``, where the newest look
-        has them. As the bridge has it, things are at rest; they are turned as they are."""
+        """Writes the newest estimate of rows ``ids`` into another batch of the same model.
+
+        As on the bridge, objects are at rest in the estimate. Their orientation is the true one.
+
+        Args:
+            views: the task's views of ``batch``.
+            batch: the batch that is written.
+            ids: (n,) the rows.
+        """
         batch.state[ids] = self._batch.state[ids]
         views.qpos[ids] += self._error[ids, self._at["qpos"]]
         views.qvel[ids] += self._error[ids, self._at["qvel"]]
@@ -186,12 +193,12 @@ class SensorModel:
         return pos
 
     def state_dict(self) -> dict[str, Array]:
-        """What has been made of the looks so far."""
+        """Returns the filter's state: positions (N, k, 3) m, variances and ages (N, k), by name."""
         kept = {"known": self.known, "variance": self.variance, "since": self._since}
         return {name: array.copy() for name, array in kept.items()}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Continues from ``state_dict``."""
+        """Continues from what ``state_dict`` returned, arrays (N, k, ...) by name."""
         self.known[:], self.variance[:] = saved["known"], saved["variance"]
         self._since[:] = saved["since"]
 

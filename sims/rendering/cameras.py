@@ -287,7 +287,17 @@ class Renderer:
         self.nstate = mujoco.mj_stateSize(self._model, self._spec)
 
     def frames(self, states: Array, camera: str, look: Appearance | None = None) -> Array:
-        """Frames (n, H, W, 3) uint8 of state rows (n, nstate) from ``camera``."""
+        """Returns frames (n, H, W, 3) uint8 of stored states.
+
+        Args:
+            states: (n, nstate) MuJoCo states.
+            camera: a camera's name.
+            look: what differs from the model's own look, for each of the n states.
+
+        Raises:
+            RenderError: another thread created the renderer, or it is closed.
+            ValueError: the states have another shape.
+        """
         if threading.get_ident() != self._thread:
             raise RenderError(
                 "a Renderer can be used only in the thread that created it; create one per thread"

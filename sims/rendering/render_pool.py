@@ -174,7 +174,11 @@ def usable_cores() -> int:
 
 
 def requested_threads() -> int:
-    """The number of threads that the setting forces; 0: none."""
+    """Returns the number of threads that the environment variable forces; 0 for none.
+
+    Raises:
+        ValueError: its value is no number of at least 1.
+    """
     said = os.environ.get(SETTING, "").strip()
     if said and (not said.isdecimal() or int(said) < 1):
         raise ValueError(f"{SETTING} must be a number of threads, at least 1, got {said!r}")

@@ -131,13 +131,13 @@ class RateLimitedTargets:
         return ctrl[:, ids]
 
     def begin(self, ids: Array) -> None:
-        """Rows ``ids`` stand still where they are told to be."""
+        """Starts the commands of rows ``ids`` (n,) at rest at their targets."""
         self.command[ids] = 0.0
         self.command[ids, 0] = self.goal[ids]
         self.hear(ids)
 
     def hear(self, ids: Array) -> None:
-        """Arms ``ids`` have heard of all commands."""
+        """Fills the delay line of rows ``ids`` (n,) with their newest command."""
         self.sent[:, ids] = self.command[ids, 0]
 
     def tick(self, qpos: Array, qvel: Array) -> Array:

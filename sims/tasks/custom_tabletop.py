@@ -141,7 +141,7 @@ class CustomTabletop(ManipulationTask):
             joint[ids, 0] = rng.uniform(*fixture.range)
 
     def lay(self, v: ManipulationViews, ids: Array, rng: RowRng) -> None:
-        """Things anywhere, sometimes side by side."""
+        """Places the objects of rows ``ids`` (n,) anywhere, sometimes side by side."""
         spots = self._moved(self._layout(scattered=True).draw(rng, len(ids)), rng)
         self._lay(v, ids, spots, rng)
 
@@ -170,7 +170,13 @@ class CustomTabletop(ManipulationTask):
         return _goals(self)
 
     def expert(self, v: ManipulationViews, rng: np.random.Generator) -> Array:
-        """Over it, then down: a sideways approach would knock over what stands in between."""
+        """Returns the action (N, 4) that moves over the object, then down onto it.
+
+        A sideways approach would knock over what stands in between.
+
+        Raises:
+            ValueError: the goal is a formula, which the expert does not solve.
+        """
         if self.formula is not None:
             raise ValueError(
                 f"goal {self.goal} has no scripted expert; train a policy: robo-rl train tabletop"

@@ -44,7 +44,7 @@ class Drawer(ManipulationTask):
 
 
 def stand_cabinet(task: ManipulationTask, v: ManipulationViews, ids: Array, rng: RowRng) -> None:
-    """Puts the cabinet to the right of the middle, up to 12 mm off."""
+    """Places the cabinet of rows ``ids`` (n,) right of the middle, up to 12 mm off in x and y."""
     v.mocap[ids, 0, :2] = task.middle() + (0.0, FRONT) + rng.uniform(-0.012, 0.012, (2,))
 
 

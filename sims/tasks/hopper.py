@@ -79,7 +79,7 @@ class Hopper(Runner[HopperViews]):
         super().control(v, action)
 
     def scatter(self, v: HopperViews, ids: Array, rng: RowRng) -> None:
-        """Half of the rows are in the air, in the middle of a flip to either side."""
+        """Writes random states into rows ``ids`` (n,); half are in the air, amid a flip."""
         super().scatter(v, ids, rng)
         part = rng.uniform(-1.0, 1.0, (5,))
         tossed, part = ids[part[:, 0] < 0.0], part[part[:, 0] < 0.0]
@@ -91,7 +91,7 @@ class Hopper(Runner[HopperViews]):
         v.over[tossed] = np.stack([turn, -turn], axis=1) > np.pi
 
     def after_step(self, v: HopperViews, ids: Array) -> None:
-        """Remembers which flips have passed over the head, and which of those have landed."""
+        """Updates, for rows ``ids`` (n,), which flips passed the head and which landed."""
         height, pitch = v.qpos[ids, 1], v.qpos[ids, 2]
         clear = height + HALF_TORSO * np.cos(pitch) > CLEAR
         for side, turn in enumerate((pitch, -pitch)):

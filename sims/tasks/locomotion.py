@@ -84,8 +84,11 @@ class LocomotionTask(Task[B]):
         v.qvel[ids] += self.noise * speeds
 
     def scatter(self, v: B, ids: Array, rng: RowRng) -> None:
-        """Joints anywhere in their range, some speed; the body where it starts, or, if it is tied
-        to nothing, on the floor: half of them upright, the others turned any way."""
+        """Writes random states into rows ``ids`` (n,).
+
+        Joints are anywhere in their range, with some speed. A body tied to the world keeps its
+        place; a free one is on the floor, upright in half of the rows, else turned any way.
+        """
         model = v.batch.model
         unit = rng.uniform(0.0, 1.0, (model.nq,))
         for joint in range(model.njnt):
@@ -304,7 +307,7 @@ def sum_of_squares(x: Array) -> Array:
 
 
 def strictly_within(x: Array, low: float, high: float) -> Array:
-    """Whether low < x < high."""
+    """Returns whether low < x < high, (...,) bool, of numbers ``x`` (...,)."""
     return (low < x) & (x < high)
 
 

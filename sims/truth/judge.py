@@ -168,11 +168,11 @@ class SuccessJudge:
         return select_candidate(rule, [self._starts[name] for name in names])
 
     def state_dict(self) -> dict[str, Array]:
-        """The records so far."""
+        """Returns the records so far, arrays by name; those of each step are (S, N, k)."""
         return {name: array.copy() for name, array in self._state().items()}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Goes on from ``state_dict``."""
+        """Continues from what ``state_dict`` returned, arrays by name."""
         for name, array in self._state().items():
             array[:] = saved[name]
 

@@ -34,5 +34,10 @@ def state_predicate(holds: Callable[..., Array]) -> TruthPredicate:
 
 
 def history_predicate(record: Callable[..., Array], held: Callable[..., Array]) -> TruthPredicate:
-    """A predicate that compares steps with each other."""
+    """Returns a predicate that compares steps with each other.
+
+    Args:
+        record: ``(world, *entities, **numbers)`` -> (N, k), what is stored at every step.
+        held: ``(record (S, N, k), clock, **numbers)`` -> (S, N) bool.
+    """
     return TruthPredicate(record, held)

@@ -54,11 +54,15 @@ class World:
 
     @property
     def area(self) -> Array:
-        """((x from, to), (y from, to)) m of a table's rectangle in which things lie."""
+        """The rectangle of the table in which objects lie, (2, 2) m: x from, to; y from, to."""
         return np.reshape(self.task.area(), (2, 2))
 
     def point(self, name: str) -> Array:
-        """(N, 3) the point of an entity."""
+        """Returns the point (N, 3) m of an entity.
+
+        Raises:
+            ValueError: the task has no such entity.
+        """
         if name not in self._entities:
             raise ValueError(
                 f"unknown entity {name!r} in task {self.task.name}; "
@@ -160,7 +164,11 @@ class World:
         return apart
 
     def joint_share(self, name: str) -> Array:
-        """(N,) how far the furniture's joint is along its range, 0 to 1."""
+        """Returns how far (N,) the furniture's joint is along its range, from 0 to 1.
+
+        Raises:
+            ValueError: the entity has no joint.
+        """
         moving: tuple[Any, ...] = getattr(self.task, "moving", ())
         for index, fixture in enumerate(moving):
             if name in [point.name for point in fixture.points]:

@@ -224,8 +224,11 @@ class ManipulationTask(Tabletop[ManipulationViews]):
         return np.array([place.shoulder_x + np.mean(place.inner_reach), 0.0])
 
     def scatter(self, v: ManipulationViews, ids: Array, rng: RowRng) -> None:
-        """Things, joints and jaws anyhow; the tip anywhere, half the time near a thing or a piece
-        of furniture; in half of the rows one thing is in the hand, or where it can be put."""
+        """Writes random states into rows ``ids`` (n,).
+
+        Objects, joints and jaws are anywhere. The tip is anywhere too, half the time near an object
+        or a fixture. In half of the rows one object is in the jaws, or where it can be put.
+        """
         self.reset(v, ids, rng)
         self.lay(v, ids, rng)
         v.batch.forward(ids, stage=mujoco.mjtStage.mjSTAGE_POS)
@@ -243,7 +246,8 @@ class ManipulationTask(Tabletop[ManipulationViews]):
             self._take_up(v, ids, rng)
 
     def lay(self, v: ManipulationViews, ids: Array, rng: RowRng) -> None:
-        """Things anywhere on the table, joints anywhere on their way, now and then at its end."""
+        """Places objects of rows ``ids`` (n,) anywhere on the table, and joints anywhere in their
+        range, now and then at its end."""
         for thing in range(len(self.objects)):
             spot = self.spot(v, rng, len(ids), (-1.0, 1.0))
             self.place_thing(v, ids, thing, spot, rng.uniform(-np.pi, np.pi))

@@ -156,8 +156,17 @@ def _attributes(name: str, element: ET.Element) -> None:
 
 
 def named_files(name: str, root: ET.Element) -> list[str]:
-    """The files that a scene names, as paths from its folder. Elements are given these paths, and
-    the compiler's folders are taken out."""
+    """Returns the files that a scene names, as paths relative to its folder.
+
+    The elements of ``root`` are given these paths, and the compiler's folders are removed.
+
+    Args:
+        name: the scene's name, for errors.
+        root: the scene's XML, which is changed.
+
+    Raises:
+        SceneError: a file is outside the scene's folder.
+    """
     folders = {"mesh": "", "texture": ""}
     for compiler in root.iter("compiler"):
         both = compiler.attrib.pop("assetdir", "")

@@ -515,7 +515,10 @@ class Tabletop(Task[TV]):
         v.gripper[ids] = v.gripper_ctrl[ids] = arm.gripper_range[0]
 
     def scatter(self, v: TV, ids: Array, rng: RowRng) -> None:
-        """Objects anywhere, sometimes side by side; the tip anywhere, half the time near one."""
+        """Writes random states into rows ``ids`` (n,).
+
+        Objects are anywhere, sometimes side by side; the tip is anywhere, half the time near one.
+        """
         n = len(ids)
         place, arm = self.arm.workspace, self.arm
         spots = sample_spots(place, rng, n, gap=0.045)

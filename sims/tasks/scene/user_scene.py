@@ -128,7 +128,15 @@ class UserScene:
     files: dict[str, bytes] = field(default_factory=dict)
 
     def add_to(self, spec: mujoco.MjSpec, middle: Array) -> None:
-        """Adds the scene with its origin at ``middle`` (2,) m."""
+        """Adds the scene to a model.
+
+        Args:
+            spec: the model, which is changed.
+            middle: (2,) m, where the scene's origin is on the table.
+
+        Raises:
+            SceneError: the arm or the table already has one of the scene's names.
+        """
         taken = {one.name for part in _parts(spec) for one in part} - {""}
         child = _spec(self.name, self.xml, self.files)
         if clash := sorted(taken & {one.name for part in _parts(child) for one in part}):
