@@ -309,7 +309,8 @@ def test_vlm_requests_are_lazy_and_stop_on_error() -> None:
 def test_ctrl_c_does_not_wait_for_requests_under_way() -> None:
     """An executor of concurrent.futures would: it joins its threads when the program ends."""
     program = (
-        "import time\n"
+        "import signal, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's & ignores it
         "from reward_models.remote.thread_pool import ask_in_parallel\n"
         "print('ready', flush=True)\n"
         "next(ask_in_parallel(lambda number: time.sleep(60), range(9), 3))\n"
