@@ -24,7 +24,7 @@ from real_robot.emulators.so101 import So101Emulator
 from real_robot.safety.fault_latch import FaultLatch
 from robo_rl.arm.connected import ConnectedStage
 from robo_rl.cli import main
-from robo_rl.commands import arm_session, deploy, emulate
+from robo_rl.commands import deploy, emulate, operator_prompts
 
 PROGRAM = [sys.executable, "-m", "robo_rl.cli"]
 
@@ -222,7 +222,7 @@ def taken_over(folder: Path, emulator: So101Emulator, stiff: str = "") -> FaultL
     task = sims.make_task("reach", robot="so101")
     stage = ConnectedStage(task, emulator.where, patience=0.5, eyes=None)
     manifest = PolicyBundle.load(folder).manifest
-    return arm_session.claim_arm(told, stage, task, manifest, RunConfig(), Console())
+    return operator_prompts.claim_arm(told, stage, task, manifest, RunConfig(), Console())
 
 
 def test_arm_with_torque_is_parked_before_fault_is_cleared(
@@ -230,7 +230,7 @@ def test_arm_with_torque_is_parked_before_fault_is_cleared(
 ) -> None:
     """To clear a fault lets go of every joint."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    parks, stiff = arm_session.rescue, []
+    parks, stiff = operator_prompts.rescue, []
     with So101Emulator(sims.make_task("reach", robot="so101")).start(control=0) as emulator:
         driver = drivers.make("so101", emulator.where, patience=0.5)
         driver.connect()
@@ -243,7 +243,7 @@ def test_arm_with_torque_is_parked_before_fault_is_cleared(
             stiff.append(all(emulator.joints()["torque"]))
             return parks(*args, **options)
 
-        monkeypatch.setattr(arm_session, "rescue", noted)
+        monkeypatch.setattr(operator_prompts, "rescue", noted)
         assert taken_over(folder, emulator, "park").reason() == ""
         assert stiff == [True] and not any(emulator.joints()["torque"])
 

@@ -27,7 +27,7 @@ from rich.progress import Progress
 import sims
 from real_robot import PolicyBundle, VirtualClock
 from robo_rl.cli import main
-from robo_rl.commands.arm_session import ArmSessionOptions
+from robo_rl.commands.arm_options import ArmSessionOptions
 from robo_rl.datasets.robot_logs import LoggedEpisode, episodes, log_files, select_logs
 from robo_rl.evaluation.arm_conditions import ArmConditions
 from robo_rl.learners.checkpoint import weights_of

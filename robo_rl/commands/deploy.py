@@ -15,7 +15,8 @@ from pathlib import Path
 import tyro
 
 from real_robot import PolicyBundle, PolicyProcess
-from robo_rl.commands.arm_session import ArmSessionOptions, run_arm_session
+from robo_rl.commands.arm_options import ArmSessionOptions
+from robo_rl.commands.arm_session import run_arm_session
 from robo_rl.goals.bundle_task import task_of_bundle
 
 

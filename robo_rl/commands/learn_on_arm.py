@@ -13,7 +13,8 @@ import tyro
 
 from real_robot import PolicyBundle
 from robo_rl.arm.episodes import next_number
-from robo_rl.commands.arm_session import ArmSessionOptions, run_arm_session
+from robo_rl.commands.arm_options import ArmSessionOptions
+from robo_rl.commands.arm_session import run_arm_session
 from robo_rl.commands.train import option_in
 from robo_rl.config.train_config import from_json
 from robo_rl.goals.bundle_task import task_of_bundle

@@ -12,7 +12,8 @@ import tyro
 
 from real_robot import arms
 from robo_rl.arm.episodes import next_number
-from robo_rl.commands.arm_session import ArmSessionOptions, run_arm_session
+from robo_rl.commands.arm_options import ArmSessionOptions
+from robo_rl.commands.arm_session import run_arm_session
 from sims.core.multi_goal import ANY
 
 
