@@ -34,7 +34,7 @@ MODULES = {
     "reward_models/goals/margins.py": ["test_margins", "test_goals"],
     "reward_models/vision/clip_score.py": ["test_reward_models", "test_clip_reward"],
     "real_robot/safety/filter.py": ["test_safety", "test_control_loop"],
-    "real_robot/drivers/servo_bus.py": ["test_so101_bus", "test_so101_faults"],
+    "real_robot/drivers/servo_bus.py": ["test_so101_bus", "test_so101_faults", "test_arm_faults"],
     "robo_rl/learners/demo_replay.py": ["test_demo_replay"],
     "robo_rl/goals/goal_task.py": ["test_goal_task"],
     "robo_rl/rollout/scoring.py": ["test_scoring", "test_async_scoring"],

@@ -25,7 +25,6 @@ from real_robot import (
     Clearance,
     Ended,
     Fault,
-    Phase,
     PolicyBundle,
     RobotFault,
     SafetyFilter,
@@ -63,16 +62,6 @@ def stage() -> Iterator[EmulatedStage]:
     """On a compressed clock: times are the arm's own."""
     with closing(EmulatedStage(sims.make_task("reach", robot="fr3", goal="above_red_cube"))) as it:
         yield it
-
-
-@slow
-def test_fr3_policy_succeeds_through_the_vendors_client(arm: Arm, bundle: PolicyBundle) -> None:
-    ride = Ride(arm, bundle)
-    assert (ride.result.ended, ride.result.reason) == (Ended.DONE, "")
-    assert ride.success and all(ride.result.acks.values())
-    traffic = arm.control.call("traffic")
-    assert traffic["largest_step"] < 0.003 and traffic["mode"] == "IDLE"
-    assert traffic["stops"][-1] == "stopped by its client"
 
 
 @slow
@@ -144,28 +133,6 @@ def test_fr3_hand_guiding_is_a_protective_stop(arm: Arm, bundle: PolicyBundle) -
     arm.driver.identify()
     with pytest.raises(RobotFault, match="robot mode Guiding, expected Idle: .* do not guide"):
         arm.driver.enable()
-
-
-@slow
-@pytest.mark.fault(46)
-def test_fr3_stale_states_are_a_fault(took: Took) -> None:
-    with fr3(stale=0.03) as arm:
-        for _ in range(50):
-            try:
-                arm.up()
-                break
-            except RobotFault:  # starved
-                arm.driver.close()
-        arm.control.call("mute", seconds=3.0)
-        begun = time.monotonic()
-        with pytest.raises(RobotFault) as caught:
-            while time.monotonic() < begun + 2.0:
-                arm.driver.read()
-        assert caught.value.fault is Fault.STALE
-        took(time.monotonic() - begun, "stale (FR3)")
-        time.sleep(0.1)
-        stops = arm.control.call("traffic")["stops"]
-        assert stops[-1] == "communication_constraints_violation"
 
 
 @slow
@@ -315,18 +282,6 @@ def test_fr3_external_torque_is_measured(stage: EmulatedStage) -> None:
     driver.close()
 
 
-@slow
-@pytest.mark.fault(59)
-def test_fr3_lost_gripper_ends_the_run_safely(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
-    ride = Ride(arm, bundle, "cut_hand")
-    assert (ride.result.ended, ride.result.fault) == (Ended.SAFETY_STOP, Fault.GRIPPER)
-    assert "the hand does not move" in ride.result.reason and ride.result.notes == ()
-    assert Phase.PARK in {t.after for t in ride.result.history} and all(ride.result.acks.values())
-    took(ride.delay, "held (FR3)")
-    with pytest.raises(RobotFault, match="hand does not answer"):
-        arm.driver.connect()
-
-
 @pytest.mark.fault(10, 50)
 def test_fr3_other_model_or_version_is_refused() -> None:
     host = "127.0.0.21"
@@ -361,14 +316,6 @@ def test_fr3_other_model_or_version_is_refused() -> None:
         assert driver.identify().firmware == "FCI server 10"
         driver.enable()
         driver.close()
-
-
-@pytest.mark.fault(7)
-def test_fr3_without_a_robot_is_a_clear_fault() -> None:
-    driver = drivers.make("fr3", "127.0.0.22")
-    with pytest.raises(RobotFault, match="Connection to FCI refused.*enable FCI mode") as caught:
-        driver.connect()
-    assert caught.value.fault is Fault.DISCONNECTED
 
 
 @slow

@@ -55,17 +55,6 @@ def test_so101_one_bad_reply_costs_at_most_a_tick(
     assert ride.phases == GOOD and ride.success and all(ride.result.acks.values())
 
 
-@pytest.mark.fault(2)
-def test_so101_silence_is_a_latched_fault(bundle: PolicyBundle, took: Took) -> None:
-    """With the port's own patience for each reply."""
-    with so101(patience=0.2, waits=True) as arm:
-        ride = Ride(arm, bundle, lambda: arm.emulator.wire("drop", count=5, device=1))
-    assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.COMM_TIMEOUT)
-    assert ride.result.retries == 4 and all(ride.result.acks.values()) and not any(torque(arm))
-    assert ride.delay <= 0.05
-    took(ride.delay, "latched")
-
-
 @pytest.mark.fault(4)
 def test_so101_late_reply_is_never_used_as_fresh(took: Took) -> None:
     with so101(patience=0.03) as arm:
@@ -125,18 +114,6 @@ def test_so101_old_reply_is_not_used_for_identification(kind: str) -> None:
         for late in np.linspace(0.3, 0.31, 4):
             arm.emulator.wire(kind, device=3, **({"seconds": late} if kind == "delay" else {}))
             assert arm.driver.identify().model == "SO-101, 6 x STS3215"
-
-
-@pytest.mark.fault(3, 5, 6)
-def test_so101_garbage_is_never_a_measurement(arm: Arm) -> None:
-    arm.up()
-    for kind in ("corrupt", "garbage", "duplicate") * 15 + ("wrong_id", "truncate"):
-        arm.emulator.wire(kind, device=5)
-        arm.wait(0.01)
-        with pytest.raises(RobotFault) as caught:
-            arm.driver.read()
-        assert caught.value.fault in (Fault.COMM_TIMEOUT, Fault.COMM_CORRUPT)
-        np.testing.assert_allclose(arm.driver.read().qpos, arm.truth()[:-1], atol=0.0016)
 
 
 @pytest.mark.fault(3)
@@ -288,26 +265,6 @@ def test_so101_port_is_locked_to_one_process(arm: Arm) -> None:
 
 
 # The wrong arm.
-@pytest.mark.fault(10, 50)
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (("id", 6, 9), r"servo 6 \(gripper\) does not answer"),
-        (("model", 2, 2825), r"servo 2 \(shoulder_lift\) is model 2825, expected 777"),
-    ],
-)
-def test_so101_other_motor_models_are_refused(
-    arm: Arm, change: tuple[str, int, int], words: str
-) -> None:
-    name, servo, value = change
-    arm.emulator.register(servo - 1, name, value)
-    arm.driver.connect()
-    with pytest.raises(RobotFault, match=words) as caught:
-        arm.driver.identify()
-    assert caught.value.fault is Fault.CONFIG
-    assert not any(torque(arm))
-
-
 @pytest.mark.fault(11)
 def test_so101_calibration_of_another_arm_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "arm.json"
@@ -369,35 +326,6 @@ def test_so101_encoder_jump_is_rejected(arm: Arm, bundle: PolicyBundle, took: To
     took(ride.delay, "latched")
 
 
-@pytest.mark.fault(13, 14, 15)
-@pytest.mark.parametrize(
-    ("kind", "fault"),
-    [
-        ("overload", Fault.OVERLOAD),
-        ("overcurrent", Fault.OVERLOAD),
-        ("overheat", Fault.OVERHEAT),
-        ("voltage", Fault.VOLTAGE),
-        ("encoder", Fault.ENCODER),
-    ],
-)
-def test_so101_servo_error_bit_stops_and_torque_goes_off(
-    arm: Arm, bundle: PolicyBundle, took: Took, kind: str, fault: Fault
-) -> None:
-    ride = Ride(arm, bundle, lambda: arm.emulator.breakdown(3, kind))
-    assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, fault)
-    # The joints behind the broken one let go too, where lerobot's disconnect leaves them stiff.
-    assert all(ride.result.acks.values()) and torque(arm) == [0] * 6
-    assert ride.delay <= 0.01
-    took(ride.delay, f"{kind} latched")
-    again = Ride(arm, bundle, lambda: None)
-    assert again.phases == "CONNECTED FAULT"  # only a person clears it
-    arm.emulator.heal()
-    arm.driver.connect()
-    arm.driver.identify()
-    arm.driver.clear_fault()
-    assert arm.driver.read().fault is Fault.NONE
-
-
 @pytest.mark.fault(42)
 def test_so101_joint_with_wrong_torque_state_is_named(
     arm: Arm, bundle: PolicyBundle, monkeypatch: pytest.MonkeyPatch
@@ -419,31 +347,6 @@ def test_so101_joint_with_wrong_torque_state_is_named(
     joints = arm.driver.joints
     assert ride.result.acks == {joint: joint != joints[3] for joint in joints}
     assert torque(arm) == [0, 0, 0, 1, 0, 0]
-
-
-@pytest.mark.fault(16)
-@pytest.mark.parametrize("joint", [0, 2])
-def test_so101_blocked_joint_is_eased_before_overload(
-    arm: Arm, bundle: PolicyBundle, took: Took, joint: int
-) -> None:
-    """Its load tells; the servo itself, which gives up after 2 s, is eased before that."""
-    ride = Ride(arm, bundle, lambda: arm.emulator.block(joint), steps=120)
-    assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.STALL)
-    assert f"{arm.driver.joints[joint]} has pushed with" in ride.result.reason
-    assert 3.0 <= ride.delay < 3.5 and all(ride.result.acks.values())
-    took(ride.delay, "stopped (SO-101)")
-
-
-@pytest.mark.fault(43)
-def test_so101_servo_restart_is_detected(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
-    def blink() -> None:
-        arm.emulator.reboot(1)
-        arm.emulator.bus.servos[1].silent = 0.0  # too short to miss a reply
-
-    ride = Ride(arm, bundle, blink)
-    assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.TORQUE)
-    assert ride.delay <= 0.01 and not any(torque(arm))
-    took(ride.delay, "latched")
 
 
 @pytest.mark.fault(37)

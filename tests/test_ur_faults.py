@@ -21,17 +21,7 @@ from arms import Arm, ur5e
 from wall_ride import Ride
 
 import sims
-from real_robot import (
-    Bus,
-    BusConfig,
-    Ended,
-    Fault,
-    Phase,
-    PolicyBundle,
-    RobotFault,
-    Target,
-    drivers,
-)
+from real_robot import Bus, BusConfig, Ended, Fault, PolicyBundle, RobotFault, Target, drivers
 from real_robot.emulators.ur5e import Ur5eEmulator
 from robo_rl.arm.emulated import EmulatedStage
 from robo_rl.arm.stage import closing
@@ -53,16 +43,6 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> PolicyBundle:
 def arm() -> Iterator[Arm]:
     with ur5e() as made:
         yield made
-
-
-@slow
-def test_ur_policy_succeeds_through_the_vendors_client(arm: Arm, bundle: PolicyBundle) -> None:
-    ride = Ride(arm, bundle)
-    assert (ride.result.ended, ride.result.reason) == (Ended.DONE, "")
-    assert ride.success and all(ride.result.acks.values())
-    traffic = arm.control.call("traffic")
-    assert traffic["targets"] > 20 and traffic["largest_step"] < 0.5
-    assert traffic["stops"][-1] == "stopped by its client"
 
 
 @slow
@@ -117,40 +97,6 @@ def test_ur_emergency_button_and_pendant_have_priority(
     with pytest.raises(RobotFault) as caught:
         arm.driver.enable()
     assert caught.value.fault is (Fault.ESTOP if call == "emergency_stop" else Fault.CONFIG)
-
-
-@slow
-@pytest.mark.fault(46)
-def test_ur_silent_stream_is_stale(took: Took) -> None:
-    with ur5e(stale=0.016) as arm:
-        for _ in range(50):
-            try:
-                arm.up()
-                break
-            except RobotFault:  # starved
-                arm.driver.close()
-        arm.control.call("mute", seconds=3.0)
-        begun, before = time.monotonic(), None
-        with pytest.raises(RobotFault) as caught:
-            while time.monotonic() < begun + 2.0:
-                before = arm.driver.read()
-        assert caught.value.fault is Fault.STALE
-        took(time.monotonic() - begun, "stale")
-        # The client itself goes on telling the last measurement's time.
-        if before is not None:
-            assert arm.driver.newest == pytest.approx(before.t_device, abs=0.1)
-
-
-@slow
-@pytest.mark.fault(59)
-def test_ur_lost_gripper_ends_the_run_safely(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
-    ride = Ride(arm, bundle, "cut_gripper")
-    assert (ride.result.ended, ride.result.fault) == (Ended.SAFETY_STOP, Fault.GRIPPER)
-    assert "the gripper does not move" in ride.result.reason and ride.result.notes == ()
-    assert Phase.PARK in {t.after for t in ride.result.history} and all(ride.result.acks.values())
-    took(ride.delay, "held")
-    with pytest.raises(RobotFault, match="disconnected"):
-        arm.driver.connect()
 
 
 @slow
@@ -290,14 +236,6 @@ def test_ur_missing_rtde_field_is_named() -> None:
         with pytest.raises(RobotFault, match="has no target_moment") as caught:
             driver.connect()
         assert caught.value.fault is Fault.CONFIG
-
-
-@pytest.mark.fault(7)
-def test_ur_without_a_controller_is_a_clear_fault() -> None:
-    driver = drivers.make("ur5e", "127.0.0.3")
-    with pytest.raises(RobotFault, match="disconnected: 127.0.0.3") as caught:
-        driver.connect()
-    assert caught.value.fault is Fault.DISCONNECTED
 
 
 def test_ur_emulator_has_every_field_of_the_vendors_recorder() -> None:
