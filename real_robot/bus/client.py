@@ -149,7 +149,11 @@ class Bus:
         self._enabled = True
 
     def read(self) -> RobotState:
-        """The newest measurement, waited for where the last one was the newest, or is old."""
+        """The newest measurement, waited for where the last one was the newest, or is old.
+
+        Raises:
+            RobotFault: ``identify`` was not called, the device reports a fault, or it is silent.
+        """
         box, period = self._opened(), self.describe().period
         if not self._identified:
             raise RobotFault(
@@ -198,7 +202,11 @@ class Bus:
         )
 
     def send(self, target: Target) -> Sent:
-        """Puts a goal into the mailbox; it is sent when its period begins."""
+        """Puts a goal into the mailbox; it is sent when its period begins.
+
+        Raises:
+            RobotFault: ``enable`` was not called, or the target is not finite.
+        """
         box = self._opened()
         if not self._enabled:
             raise RobotFault(Fault.DISCONNECTED, "call enable() first")

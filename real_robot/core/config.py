@@ -10,7 +10,11 @@ from sims.core.pose_filter import DRIFT, NOISE
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """What a run allows; the defaults are slow and careful."""
+    """What a run allows; the defaults are slow and careful.
+
+    Raises:
+        ValueError: A field is not above 0 and finite.
+    """
 
     max_age: float = 0.1  # s, oldest measurement to act on
     max_pose_age: float = 0.3  # s, oldest object pose to act on without the occlusion bound below

@@ -160,7 +160,11 @@ def target_change_text(sent: Sent, target: Target, joints: tuple[str, ...]) -> s
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What is known of an arm before it is connected."""
+    """What is known of an arm before it is connected.
+
+    Raises:
+        ValueError: An array has another shape or is not finite, or the period is not above 0.
+    """
 
     name: str  # "so101"
     joints: tuple[str, ...]  # n names, base to tool

@@ -8,7 +8,11 @@ from real_robot.core.driver import Fault, RobotFault
 
 
 def find_port(where: str) -> str:
-    """The device path of ``where``: a path as it is, else a USB adapter's serial number."""
+    """The device path of ``where``: a path as it is, else a USB adapter's serial number.
+
+    Raises:
+        RobotFault: No USB adapter has that serial number.
+    """
     if "/" in where or where.upper().startswith("COM"):
         return where
     from serial.tools import list_ports

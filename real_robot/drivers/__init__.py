@@ -13,7 +13,11 @@ if TYPE_CHECKING:  # a driver's client loads this package without what the bridg
 
 
 def make(name: str, where: str, **options: Any) -> RobotDriver:
-    """The driver of arm ``name`` at ``where``, a port or a host; not yet connected."""
+    """The driver of arm ``name`` at ``where``, a port or a host; not yet connected.
+
+    Raises:
+        ValueError: No arm has that name, or its vendor's client is not installed.
+    """
     from real_robot import arms
 
     arm = arms.spec(name)

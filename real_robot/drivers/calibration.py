@@ -26,7 +26,11 @@ UNFINISHED = (1, 1)  # steps: the range of a servo whose zero is new and whose r
 
 @dataclass(frozen=True)
 class JointCalibration:
-    """One servo."""
+    """One servo.
+
+    Raises:
+        ValueError: A field is no whole number, or none that a servo can have.
+    """
 
     id: int
     drive_mode: int  # 1: turns against the joint

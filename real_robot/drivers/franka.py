@@ -90,7 +90,11 @@ class FrankaDriver:
 
     # Connecting.
     def connect(self) -> None:
-        """Opens arm and hand; nothing moves."""
+        """Opens arm and hand; nothing moves.
+
+        Raises:
+            RobotFault: Arm or hand does not answer, or speaks another version.
+        """
         if self._client is not None:
             return
         client = FrankaClient(self._host)
@@ -104,7 +108,11 @@ class FrankaDriver:
         self._seen, self._offset, self._seq = -math.inf, math.inf, 0
 
     def identify(self) -> Identity:
-        """Model and server of the robot, if it is one that fits; it tells no serial number."""
+        """Model and server of the robot, if it is one that fits; it tells no serial number.
+
+        Raises:
+            RobotFault: It is another model, or a hand is mounted that the robot does not count on.
+        """
         client, expected = self._open(), self._numbers.name
         if client.model != expected:
             raise RobotFault(
@@ -124,7 +132,11 @@ class FrankaDriver:
 
     # Motion.
     def enable(self) -> None:
-        """Begins a motion that holds the arm where it is; one that is under way goes on."""
+        """Begins a motion that holds the arm where it is; one that is under way goes on.
+
+        Raises:
+            RobotFault: The robot reports a fault, or is in a mode in which it takes no motion.
+        """
         client = self._open()
         if self._enabled and client.running:
             return
@@ -144,7 +156,12 @@ class FrankaDriver:
 
     def read(self) -> RobotState:
         """The newest state, waited for where the last one was the newest; that one again where no
-        other comes within ``wait``."""
+        other comes within ``wait``.
+
+        Raises:
+            RobotFault: The robot reports a fault, no state came in time, or the hand does not
+                answer.
+        """
         client, begun = self._open(), time.monotonic()
         client.check()
         while _seconds(state := client.state) == self._seen:
@@ -185,7 +202,11 @@ class FrankaDriver:
         return self._last
 
     def send(self, target: Target) -> Sent:
-        """One motion past the target, one goal of the hand's where it has changed."""
+        """One motion past the target, one goal of the hand's where it has changed.
+
+        Raises:
+            RobotFault: ``enable`` was not called, or the target is not finite.
+        """
         client = self._open()
         if not self._enabled:
             raise RobotFault(Fault.DISCONNECTED, "call enable() first")
@@ -228,7 +249,11 @@ class FrankaDriver:
         return dict.fromkeys(self._numbers.actuators, client.end(self._patience))
 
     def clear_fault(self) -> None:
-        """The robot recovers from its errors; a user stop is released at its button alone."""
+        """The robot recovers from its errors; a user stop is released at its button alone.
+
+        Raises:
+            RobotFault: The user stop is pressed, or the robot did not recover.
+        """
         client = self._open()
         refusal = self._refusal(client.state)
         if refusal and refusal[0] is Fault.ESTOP:

@@ -87,7 +87,7 @@ class FrankaClient:
         return self._begun and self._over is None
 
     def begin(self, qpos: Array, patience: float) -> None:
-        """A motion begins that holds the joints at ``qpos`` rad, as they are."""
+        """A motion begins that holds the joints at ``qpos`` (n,) rad, as they are."""
         self._over, self._begun = None, True
         with _as_before(STREAM):
             self._move(franky.JointMotion(qpos, return_when_finished=False))

@@ -75,7 +75,11 @@ class DynamixelPackets(Protocol2PacketHandler):
 
 
 class KochDriver(ServoBus):
-    """Two XL430 and four XL330 on a serial adapter; ``watchdog`` s from 0.02 to 2.54."""
+    """Two XL430 and four XL330 on a serial adapter; ``watchdog`` s from 0.02 to 2.54.
+
+    Raises:
+        ValueError: ``watchdog`` is out of that range.
+    """
 
     name = "koch"
     title = "Koch v1.1, 2 x XL430-W250, 4 x XL330-M288"

@@ -164,7 +164,11 @@ class ServoBus(ABC):
 
     # Connecting.
     def connect(self) -> None:
-        """Opens the port for this process alone."""
+        """Opens the port for this process alone.
+
+        Raises:
+            RobotFault: The port cannot be opened, or another process has it.
+        """
         if self._port is not None:
             return
         port = self._open_port(find_port(self._where))
@@ -187,7 +191,12 @@ class ServoBus(ABC):
         return port
 
     def identify(self) -> Identity:
-        """Asks every servo what it is; refuses others than those expected, calibrated."""
+        """Asks every servo what it is; refuses others than those expected, calibrated.
+
+        Raises:
+            RobotFault: A servo is missing, is another model, or is calibrated otherwise than the
+                file says.
+        """
         port = self._open()
         firmware = set()
         for joint, servo, (number, name) in zip(self.joints, self._ids, self.models, strict=True):
@@ -252,7 +261,11 @@ class ServoBus(ABC):
 
     # Torque.
     def enable(self) -> None:
-        """Stiffens the arm where it is; each joint's torque is read back."""
+        """Stiffens the arm where it is; each joint's torque is read back.
+
+        Raises:
+            RobotFault: A servo reports a fault, or a register does not hold what was written.
+        """
         known = self._known()
         state = self._patiently(self.read)
         if state.fault is not Fault.NONE:
@@ -308,7 +321,11 @@ class ServoBus(ABC):
         return Target(calibration.angles(goals), opening)
 
     def clear_fault(self) -> None:
-        """Lets go of every joint, which ends an overload; other causes end by themselves."""
+        """Lets go of every joint, which ends an overload; other causes end by themselves.
+
+        Raises:
+            RobotFault: A joint keeps its torque.
+        """
         stiff = [joint for joint, limp in self.relax().items() if not limp]
         if stiff:
             raise RobotFault(Fault.TORQUE, f"torque is still on: {', '.join(stiff)}")
@@ -335,7 +352,11 @@ class ServoBus(ABC):
         )
 
     def send(self, target: Target) -> Sent:
-        """Writes all goals in one packet; returns what the registers hold of them."""
+        """Writes all goals in one packet; returns what the registers hold of them.
+
+        Raises:
+            RobotFault: ``enable`` was not called, or the target is not finite.
+        """
         calibration = self._known()
         if not self._enabled:
             raise RobotFault(Fault.DISCONNECTED, "call enable() first")
@@ -357,7 +378,11 @@ class ServoBus(ABC):
 
     # For calibration.
     def limp(self, joint: int) -> None:
-        """Refuses a joint (from 0) that is stiff."""
+        """Refuses a joint (from 0) that is stiff.
+
+        Raises:
+            RobotFault: The joint has torque.
+        """
         if self.ask(joint, *self.TORQUE) != [0]:
             raise RobotFault(Fault.TORQUE, f"torque is on at {self.joints[joint]}, expected off")
 

@@ -29,14 +29,21 @@ class CalibratableServos(Protocol):
 
     def connect(self) -> None: ...
     def relax(self) -> dict[str, bool]: ...
-    def positions(self) -> Array: ...
+    def positions(self) -> Array:
+        """Present positions (n,) in steps."""
+        ...
+
     def set_offset(self, joint: int, raw: int, middle: int) -> int: ...
     def set_range(self, joint: int, low: int, high: int) -> None: ...
     def set_up(self, joint: int) -> int: ...
 
 
 class ServoCalibration:
-    """A connected, limp arm that is being calibrated."""
+    """A connected, limp arm that is being calibrated.
+
+    Raises:
+        RobotFault: A joint has torque.
+    """
 
     def __init__(self, driver: CalibratableServos):
         self._driver = driver
@@ -55,6 +62,9 @@ class ServoCalibration:
         """The pose that the arm is in becomes the middle of every joint.
 
         Until ``finish`` the arm counts as not calibrated: ranges from before are of another zero.
+
+        Raises:
+            ValueError: A joint reads a position from which its middle cannot be set.
         """
         driver = self._driver
         for i in range(len(driver.joints)):
@@ -73,13 +83,17 @@ class ServoCalibration:
         self.sweep()
 
     def sweep(self) -> Array:
-        """Notes where the joints are now; returns how far each was turned so far, in steps."""
+        """Notes where the joints are now; returns how far each was turned so far (n,), in steps."""
         here = self._driver.positions()
         self._low, self._high = np.minimum(self._low, here), np.maximum(self._high, here)
         return self._high - self._low
 
     def finish(self, file: Path) -> Calibration:
-        """Writes the ranges into the servos and the calibration to ``file``."""
+        """Writes the ranges into the servos and the calibration to ``file``.
+
+        Raises:
+            ValueError: A joint was turned too little to know its range.
+        """
         turned = self._high - self._low
         short = [j for j, t in zip(self._driver.joints, turned, strict=True) if t < LEAST]
         if short:

@@ -81,7 +81,11 @@ def swing_range(swing: float = 0.0) -> float:
 
 
 class StepTest:
-    """Steps of ``joint`` (from 0) of a stiff arm; ``swing`` rad is a longer way at full speed."""
+    """Steps of ``joint`` (from 0) of a stiff arm; ``swing`` rad is a longer way at full speed.
+
+    Raises:
+        ValueError: The joint is too near to an end of its range.
+    """
 
     def __init__(self, driver: ProbeableDriver, joint: int, clock: Clock, swing: float = 0.0):
         self._driver, self._joint, self._clock = driver, joint, clock

@@ -98,7 +98,11 @@ class So101Driver(ServoBus):
         )
 
     def clear_fault(self) -> None:
-        """Lets go of every joint, which ends an overload; one that stands is an error."""
+        """Lets go of every joint, which ends an overload; one that stands is an error.
+
+        Raises:
+            RobotFault: A joint keeps its torque, or a servo still reports an overload.
+        """
         super().clear_fault()
         still = [
             joint

@@ -100,7 +100,12 @@ class UrDriver:
 
     # Connecting.
     def connect(self) -> None:
-        """Opens dashboard, stream and gripper; nothing moves."""
+        """Opens dashboard, stream and gripper; nothing moves.
+
+        Raises:
+            RobotFault: The controller or its gripper does not answer, or lacks a field of the
+                stream.
+        """
         if self._connected:
             return
         try:
@@ -121,7 +126,12 @@ class UrDriver:
         self._shown = BELIEVED * np.outer((PER_AMPERE, 1.0), np.ones(n))
 
     def identify(self) -> Identity:
-        """Model, serial number and software of the controller, if it is one that fits."""
+        """Model, serial number and software of the controller, if it is one that fits.
+
+        Raises:
+            RobotFault: It is another model or generation, or a gripper is mounted that the
+                controller does not count on.
+        """
         model, serial, software = self._call("identify")
         expected = self._robot.name
         # Of a UR5 and a UR5e it says "UR5": the software tells the generations apart.
@@ -147,7 +157,11 @@ class UrDriver:
 
     # Motion.
     def enable(self) -> None:
-        """Uploads the client's program, which holds the arm where it is, and sets the watchdog."""
+        """Uploads the client's program, which holds the arm where it is, and sets the watchdog.
+
+        Raises:
+            RobotFault: The controller reports a fault, is not running, or is in local control.
+        """
         state = self.read()
         if state.fault is not Fault.NONE:
             raise RobotFault(state.fault, "reported by the controller; call clear_fault() first")
@@ -167,7 +181,11 @@ class UrDriver:
 
     def read(self) -> RobotState:
         """The newest measurement, waited for where the last one was the newest; that one again
-        where no other comes within ``wait``."""
+        where no other comes within ``wait``.
+
+        Raises:
+            RobotFault: No new measurement came in time, or the gripper does not answer.
+        """
         measured = self._call("measure", None if math.isinf(self._seen) else self._seen, self._wait)
         if measured is None:
             silent = time.monotonic() - self._came
@@ -231,7 +249,12 @@ class UrDriver:
         return Fault.NONE
 
     def send(self, target: Target) -> Sent:
-        """One servoj, one gripper position where it has changed."""
+        """One servoj, one gripper position where it has changed.
+
+        Raises:
+            RobotFault: ``enable`` was not called, the target is not finite, or the controller did
+                not take it.
+        """
         self._open()
         if not self._enabled:
             raise RobotFault(Fault.DISCONNECTED, "call enable() first")
@@ -254,7 +277,11 @@ class UrDriver:
         self._spoke = time.monotonic()
 
     def hold(self) -> None:
-        """Brakes to a halt; the controller holds the arm there."""
+        """Brakes to a halt; the controller holds the arm there.
+
+        Raises:
+            RobotFault: The controller did not take the stop command.
+        """
         self._open()
         if not self._enabled:
             return
@@ -279,7 +306,11 @@ class UrDriver:
         return dict.fromkeys(self._robot.actuators, bool(ended))
 
     def clear_fault(self) -> None:
-        """Unlocks a protective stop; an emergency stop is released at its button alone."""
+        """Unlocks a protective stop; an emergency stop is released at its button alone.
+
+        Raises:
+            RobotFault: The emergency stop is pressed.
+        """
         bits = int(self._call("state")[0])
         if bits & EMERGENCY_BITS:
             raise RobotFault(

@@ -73,7 +73,11 @@ class UrClient:
     def measure(self, seen: float | None, wait: float) -> list[Any] | None:
         """A measurement other than that of controller time ``seen``, waited for ``wait`` s, None if
         there is none: [timestamp s, angles rad, speeds rad/s, moments N m and currents A as its
-        model asks for, measured currents A, state as of ``state``]."""
+        model asks for, measured currents A, state as of ``state``].
+
+        Raises:
+            RobotFault: The controller closed the connection.
+        """
         receive, deadline = self._receive, time.monotonic() + wait
         while True:
             stamp = receive.getTimestamp()
@@ -113,7 +117,11 @@ class UrClient:
         return self._dashboard.isInRemoteControl()
 
     def start(self, watchdog: float, patience: float) -> list[float]:
-        """The program runs, and ends after 1 / ``watchdog`` s of silence; the angles then, rad."""
+        """The program runs, and ends after 1 / ``watchdog`` s of silence; the angles then, rad.
+
+        Raises:
+            RobotFault: The program did not start, or the controller refused the watchdog.
+        """
         if self._control is None:
             self._control = rtde_control.RTDEControlInterface(self._host, self._rate)
         elif not self._control.isProgramRunning():

@@ -29,6 +29,9 @@ class TaggedScene:
 
     Plates have no weight and touch nothing, so the physics is the task's own and so are its state
     rows. Cube, ball and cylinder all get the six plates of the box around them.
+
+    Raises:
+        ValueError: The tags changed the physics of the task.
     """
 
     def __init__(self, task: Task[Any], view: Camera | None = None, tags: str = "aruco4x4"):

@@ -64,7 +64,11 @@ def _plain(value: Any) -> Any:
 
 
 class Control:
-    """The other end: ``control.call("reset", seed=3)``. One per thread."""
+    """The other end: ``control.call("reset", seed=3)``. One per thread.
+
+    Raises:
+        ConnectionError: No emulator answers on ``port``.
+    """
 
     def __init__(self, port: int, timeout: float = 30.0):
         try:
@@ -78,7 +82,11 @@ class Control:
         self._file = self._socket.makefile("rb")
 
     def call(self, name: str, **arguments: Any) -> Any:
-        """The result of command ``name``; ValueError with the emulator's words if it refuses."""
+        """The result of command ``name``; ValueError with the emulator's words if it refuses.
+
+        Raises:
+            ConnectionError: The emulator closed the connection.
+        """
         self._socket.sendall(json.dumps({"call": name, **arguments}).encode() + b"\n")
         line = self._file.readline()
         if not line:

@@ -95,7 +95,11 @@ class Emulator(ABC):
         return 0 if self.control is None else self.control.port
 
     def stop(self) -> None:
-        """The wire is closed; a failure within is raised here."""
+        """The wire is closed; a failure within is raised here.
+
+        Raises:
+            RuntimeError: The serving thread had failed.
+        """
         if self.control is not None:
             self.control.close()
             self.control = None

@@ -132,7 +132,11 @@ class FciController:
 
     # What happens to it.
     def reflex(self, error: str) -> None:
-        """It stops the arm by itself, and moves it no more until it is recovered."""
+        """It stops the arm by itself, and moves it no more until it is recovered.
+
+        Raises:
+            ValueError: The robot knows no such error.
+        """
         if error not in ERRORS:
             raise ValueError(f"unknown error {error!r}; available: {', '.join(ERRORS)}")
         self.errors.add(error)
@@ -156,7 +160,7 @@ class FciController:
 
     # Its clock.
     def cycle(self, command: np.ndarray | None) -> None:
-        """A millisecond; ``command`` (a record) has come in it, or none."""
+        """A millisecond; ``command`` (a record of shape ()) has come in it, or none."""
         self.time += 1
         motion = self.motion
         if self.mode is Mode.RECOVERY and self.time >= self._recovered:

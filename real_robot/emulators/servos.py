@@ -199,7 +199,11 @@ class ServoEmulator(Emulator):
             servo.heal()
 
     def breakdown(self, joint: int, kind: str) -> None:
-        """Servo ``joint`` (from 0) raises an error bit until healed, and acts on it."""
+        """Servo ``joint`` (from 0) raises an error bit until healed, and acts on it.
+
+        Raises:
+            ValueError: Its servos have no such error bit.
+        """
         if kind not in self.bus.bits:
             raise ValueError(f"unknown breakdown {kind!r}; available: {', '.join(self.bus.bits)}")
         self.bus.servos[joint].forced |= self.bus.bits[kind]

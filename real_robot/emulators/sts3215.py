@@ -76,7 +76,7 @@ class Power:
         self._squares, self._span = np.zeros(n), 0.0  # A^2 s, s: heat still to be made of
 
     def step(self, duty: Array, speed: Array, stiff: Array, dt: float) -> None:
-        """``dt`` s at ``duty`` and ``speed`` rad/s; a motor that is not ``stiff`` has no current.
+        """``dt`` s at ``duty`` (n,) and ``speed`` (n,) rad/s; a motor not ``stiff`` has no current.
 
         What a motor draws from the supply is the duty's share of its current; one that brakes gives
         nothing back.

@@ -33,7 +33,11 @@ class Traffic:
 
 @dataclass(frozen=True)
 class WireFault:
-    """One kind of trouble for the replies to come."""
+    """One kind of trouble for the replies to come.
+
+    Raises:
+        ValueError: The kind is unknown, or a number is out of its range.
+    """
 
     kind: str  # one of KINDS
     count: int = 1  # replies

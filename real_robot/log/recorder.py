@@ -183,7 +183,11 @@ class Recorder:
         self._put("verdict", t, verdict)
 
     def close(self) -> None:
-        """Writes what is queued and the file's index; a bug in the writer comes out here."""
+        """Writes what is queued and the file's index; a bug in the writer comes out here.
+
+        Raises:
+            RuntimeError: The writer had failed.
+        """
         if self._thread.is_alive():
             with contextlib.suppress(queue.Full):
                 self._queue.put(None, timeout=FLUSH)

@@ -28,7 +28,11 @@ def recover_all(folder: Path) -> list[Path]:
 
 
 def recover(path: Path) -> int:
-    """Messages saved from the log at ``path``; 0 where it is whole, empty or being written."""
+    """Messages saved from the log at ``path``; 0 where it is whole, empty or being written.
+
+    Raises:
+        OSError: The recovered log cannot be written.
+    """
     if not path.is_file():
         return 0
     with open(path, "rb") as file:

@@ -83,7 +83,12 @@ class TapePlayer:
         self.played = 0
 
     def call(self, name: str, function: Callable[..., Any] | None, *args: Any) -> Any:
-        """What was answered then."""
+        """What was answered then.
+
+        Raises:
+            TapeEnd: The tape holds no further answer.
+            ReplayDiverged: The tape holds the answer to another call.
+        """
         try:
             noted, outcome = next(self._entries)
         except StopIteration:

@@ -27,7 +27,11 @@ PULLED = 0.2  # share of a trigger's way
 
 
 class Gamepad:
-    """The pad at ``where``; "": the first one."""
+    """The pad at ``where``; "": the first one.
+
+    Raises:
+        ValueError: There is no such pad.
+    """
 
     def __init__(self, where: str, around: DeviceContext):
         self._path, self._now = where or "/dev/input/js0", around.now

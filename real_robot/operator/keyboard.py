@@ -44,7 +44,11 @@ def key_names(pressed: bytes) -> list[str]:
 
 
 class Keyboard:
-    """A jog takes the arm, as t does."""
+    """A jog takes the arm, as t does.
+
+    Raises:
+        ValueError: There is no monitor to read keys from.
+    """
 
     def __init__(self, where: str, around: DeviceContext):
         if around.typed is None:

@@ -22,7 +22,11 @@ PATIENCE = 0.02  # s for a reply, where a driver asks: no target waits for this 
 
 
 class LeaderArm:
-    """The arm at ``where``, a port or a host."""
+    """The arm at ``where``, a port or a host.
+
+    Raises:
+        ValueError: The arm does not answer, or keeps its torque.
+    """
 
     def __init__(self, where: str, around: DeviceContext):
         name = around.robot.name

@@ -52,7 +52,11 @@ class ScriptedOperator:
 
 
 def from_file(path: Path, joints: tuple[str, ...]) -> Callable[[float], OperatorInput | None]:
-    """The script in a CSV file; its hands are dated when they are asked for."""
+    """The script in a CSV file; its hands are dated when they are asked for.
+
+    Raises:
+        ValueError: A column is missing, a number is not finite, or times do not increase.
+    """
     names = path.read_text().partition("\n")[0].strip().split(",")
     wanted = ("t", *joints)
     missing = [name for name in wanted if name not in names]
@@ -83,6 +87,9 @@ class ExpertOperator:
     Its actions are disturbed as those of ``robo-rl demos`` are, so that what it shows is not one
     path alone. Like a person it stays once it sees the goal reached, and ends there (what it came
     to is judged by others): one that leaned on what it touches would overload a motor.
+
+    Raises:
+        ValueError: No object poses are known.
     """
 
     def __init__(self, around: DeviceContext):

@@ -59,6 +59,9 @@ def calibrate_lens(
     """Lens of the camera that took ``images``: (model, error px, pictures used).
 
     The camera's place stays unknown: it is given the identity.
+
+    Raises:
+        ValueError: Images differ in size, too few show the board, or they fit no camera.
     """
     shapes = {image.shape[:2] for image in images}
     if len(shapes) != 1:
@@ -100,6 +103,9 @@ def locate_camera(
 
     The board's corner is at ``corner`` (3,) m of the robot's world, its columns run ``along`` and
     its rows ``down`` (3,) unit vectors. Returns the model and its error in px.
+
+    Raises:
+        ValueError: The board was not found, or its axes are not unit vectors at a right angle.
     """
     found = board.find(image)
     if found is None:

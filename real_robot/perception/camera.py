@@ -71,6 +71,9 @@ class VideoDevice:
     Whoever looks more seldom than it takes pictures finds old ones waiting, more with every look
     where they come over a network. They are thrown away until one has to be waited for. A camera
     that repeats one picture for 2 s has failed.
+
+    Raises:
+        ValueError: The camera cannot be opened.
     """
 
     def __init__(self, device: int | str, width: int, height: int, clock: Clock | None = None):
@@ -90,7 +93,12 @@ class VideoDevice:
 
     def read(self) -> Frame:
         """The newest picture. Where the camera does not say when it was taken, that was no earlier
-        than a period before it was asked for; that is its time then."""
+        than a period before it was asked for; that is its time then.
+
+        Raises:
+            OSError: The camera gives no more pictures, or repeats one.
+            ValueError: A picture has another size than the calibration.
+        """
         asked = self._grab()
         done, image = self._capture.retrieve()
         if not done:
@@ -139,6 +147,9 @@ class CameraModel:
 
     A point p of the world is at ``rotation @ p + translation`` in the camera's frame: x right,
     y down, z ahead.
+
+    Raises:
+        ValueError: An array has another shape, or is not finite or no rotation.
     """
 
     width: int  # px
@@ -173,7 +184,11 @@ class CameraModel:
 
     @classmethod
     def load(cls, path: Path) -> CameraModel:
-        """Reads what ``save`` wrote."""
+        """Reads what ``save`` wrote.
+
+        Raises:
+            ValueError: The file holds no calibration.
+        """
         try:
             fields: dict[str, Any] = json.loads(path.read_text())
             return cls(**fields)

@@ -35,6 +35,7 @@ class FreeBodyPose:
     at: int  # its first address in qpos
 
     def write(self, batch: Batch, row: int, pos: Array, quat: Array) -> None:
+        """Puts the thing at ``pos`` (3,) m, ``quat`` (4,)."""
         batch.qpos[row, self.at : self.at + 3] = pos
         batch.qpos[row, self.at + 3 : self.at + 7] = quat
 
@@ -46,6 +47,7 @@ class MocapPose:
     mocap: int
 
     def write(self, batch: Batch, row: int, pos: Array, quat: Array) -> None:
+        """Puts the thing at ``pos`` (3,) m, ``quat`` (4,)."""
         batch.mocap_pos[row, self.mocap] = pos
         batch.mocap_quat[row, self.mocap] = quat
 
@@ -61,6 +63,7 @@ class SlidingPose:
     offset: float  # m, joint position at which the body is at ``zero``
 
     def write(self, batch: Batch, row: int, pos: Array, quat: Array) -> None:
+        """Slides the thing as near to ``pos`` (3,) m as its joint goes; ``quat`` (4,) is unused."""
         zero, axis = np.empty(3), np.empty(3)
         turn = batch.mocap_quat[row, self.mocap]
         mujoco.mju_rotVecQuat(zero, np.array(self.zero), turn)

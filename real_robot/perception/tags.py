@@ -32,7 +32,11 @@ WORST = 1.0  # px: a pose that fits its corners worse is not believed
 
 
 def tag_dictionary(name: str) -> cv2.aruco.Dictionary:
-    """The dictionary of tag family ``name``."""
+    """The dictionary of tag family ``name``.
+
+    Raises:
+        ValueError: There is no such family.
+    """
     if name not in FAMILIES:
         raise ValueError(f"unknown tag family {name!r}; available: {', '.join(FAMILIES)}")
     return cv2.aruco.getPredefinedDictionary(FAMILIES[name])
@@ -74,7 +78,11 @@ FACES = ((_X, _Z), (-_X, _Z), (_Y, _Z), (-_Y, _Z), (_Z, _X), (-_Z, _X))  # outwa
 
 
 class TagLocator:
-    """From one picture to the poses of the tagged objects in it."""
+    """From one picture to the poses of the tagged objects in it.
+
+    Raises:
+        ValueError: Two tags have one id.
+    """
 
     def __init__(
         self, camera: CameraModel, objects: Sequence[TaggedObject], tags: str = "aruco4x4"
@@ -89,7 +97,11 @@ class TagLocator:
         self._detector = cv2.aruco.ArucoDetector(tag_dictionary(tags), parameters)
 
     def corners(self, image: Array) -> dict[int, Array]:
-        """{tag id: corners (4, 2) px} of all tags seen in ``image`` (H, W, 3) RGB."""
+        """{tag id: corners (4, 2) px} of all tags seen in ``image`` (H, W, 3) RGB.
+
+        Raises:
+            ValueError: The image has another size than the calibration.
+        """
         expected = (self._camera.height, self._camera.width)
         if image.shape[:2] != expected:
             raise ValueError(
@@ -150,7 +162,11 @@ def save_tags(path: Path, objects: Sequence[TaggedObject], tags: str) -> None:
 
 
 def load_tags(path: Path) -> tuple[list[TaggedObject], str]:
-    """Reads what ``save_tags`` wrote: (objects, family)."""
+    """Reads what ``save_tags`` wrote: (objects, family).
+
+    Raises:
+        ValueError: The file holds no tag layout.
+    """
     try:
         told = json.loads(path.read_text())
         tag_dictionary(told["family"])

@@ -49,7 +49,12 @@ _ORT_ERRORS = (
 
 
 class PolicyBundle:
-    """A policy whose files, figures and answers were all checked; make one with ``load``."""
+    """A policy whose files, figures and answers were all checked; make one with ``load``.
+
+    Raises:
+        BundleError: The policy cannot be loaded, or its inputs and outputs are not those of the
+            manifest.
+    """
 
     def __init__(self, manifest: Manifest, policy: bytes, sha256: str = ""):
         self.manifest = manifest
@@ -119,6 +124,9 @@ class PolicyBundle:
 
         ``state`` (N, k) is what the last call returned, None at the start of an episode; its width
         is 0 for a feed-forward policy. A NaN in ``obs`` comes out as NaN: the filter stops on it.
+
+        Raises:
+            ValueError: ``obs`` has another number of columns.
         """
         obs = np.asarray(obs, np.float32)
         rows = obs[None] if obs.ndim == 1 else obs
@@ -201,6 +209,9 @@ def write_manifest(folder: str | Path, manifest: Manifest) -> Manifest:
     """The manifest with the hash of every file in ``folder``, as written to its manifest.json.
 
     The file appears whole or not at all: a bundle with a manifest is a finished bundle.
+
+    Raises:
+        BundleError: The folder has no policy or no golden vectors.
     """
     folder = Path(folder)
     files = {

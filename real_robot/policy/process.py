@@ -44,6 +44,9 @@ class PolicyProcess:
     """Answers as ``PolicyBundle.act`` does, from another process.
 
     ``budget`` s is what an answer may take; ``misses`` beats in a row may stay unanswered.
+
+    Raises:
+        BundleError: The process did not start, or loaded another bundle.
     """
 
     def __init__(self, bundle: PolicyBundle, folder: str | Path, *, budget: float, misses: int = 2):
@@ -101,7 +104,11 @@ class PolicyProcess:
             self.dropped += kind == _ACT  # the answer to a question that is no longer asked
 
     def beat(self) -> None:
-        """Between actions: asks for a sign of life and listens for those asked for before."""
+        """Between actions: asks for a sign of life and listens for those asked for before.
+
+        Raises:
+            SafetyStop: The process gave no sign of life, or has ended.
+        """
         if self._silent >= self._misses:  # the last chance, and all the time there is
             self._listen(self._budget)
             if self._silent >= self._misses:

@@ -39,7 +39,11 @@ class PolicyOutput(NamedTuple):
 
 
 class PolicyRunner:
-    """A policy bundle and the twin it sees the world through; refuses what does not fit."""
+    """A policy bundle and the twin it sees the world through; refuses what does not fit.
+
+    Raises:
+        BundleError: Bundle, task and arm do not fit, or perception is missing.
+    """
 
     def __init__(
         self,
@@ -114,6 +118,10 @@ class PolicyRunner:
 
         The policy is asked once every ``per_action`` periods, also where periods were skipped; in
         between, the wish goes to what it wants in equal parts.
+
+        Raises:
+            SafetyStop: No answer came in time, an object's pose is too old, or a number is not
+                finite.
         """
         self.thought = None
         if index < self._due:
@@ -152,8 +160,8 @@ class PolicyRunner:
         )
 
     def watch(self, state: RobotState, index: int, goal: Array, gripper: float) -> None:
-        """Somebody else drives: what the policy would do is only noted, as often as it would be
-        asked. It is asked anew when the arm is its own again.
+        """Somebody else drives, to ``goal`` (n,) rad: what the policy would do is only noted, as
+        often as it would be asked. It is asked anew when the arm is its own again.
 
         An object that is hidden then, and an answer that is late, leave a gap in the log.
         """

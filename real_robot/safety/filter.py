@@ -128,6 +128,9 @@ class SafetyFilter:
         are s, ``stop_s`` of them what the quickest stop may take. An empty ``limits`` field means
         the robot's own. ``simulated`` (n, 2) rad is the joint range that a policy was trained in:
         to lean on its ends, where they are the arm's own, is not to ask for what the arm cannot do.
+
+        Raises:
+            ValueError: A limit is out of its range, or leaves a joint no room.
         """
         limits, n = limits or Limits(), len(robot.joints)
         position = robot.position + np.array([margin, -margin])
@@ -200,7 +203,11 @@ class SafetyFilter:
         )
 
     def start(self, state: RobotState, now: float) -> FilterMemory:
-        """Memory of an arm that holds still where it was measured."""
+        """Memory of an arm that holds still where it was measured.
+
+        Raises:
+            SafetyStop: A joint stands too far outside its range.
+        """
         zero = np.zeros(len(self.joints))
         gripper = float(np.clip(state.gripper, 0.0, 1.0))
         still = JointTrajectoryPoint(state.qpos, zero, zero, gripper, state.qpos)

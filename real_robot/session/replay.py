@@ -56,7 +56,11 @@ def replay(
     path: str | Path, task_of: Callable[[Manifest], Task[Any]] = task_of_manifest
 ) -> ReplayResult:
     """Runs the log at ``path`` again and compares states and targets, bit for bit; ``task_of`` says
-    through what the policy saw the world."""
+    through what the policy saw the world.
+
+    Raises:
+        ValueError: The log holds no answers to replay.
+    """
     log = read_log(path)
     if not log.tape:
         why = "was written by another version" if log.complete else "ends before the run began"
@@ -156,6 +160,9 @@ def simulation_gap(log: Log) -> SimulationGap:
     """Drives the simulated arm with the targets that were sent, and compares what was measured.
 
     The objects are where they were first seen.
+
+    Raises:
+        ValueError: The log holds no ticks in which somebody drove.
     """
     ticks = [t for t in log.ticks if t["phase"] in ("run", "human")]
     if len(ticks) < 2:

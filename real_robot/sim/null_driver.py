@@ -54,7 +54,11 @@ class NullDriver:
         )
 
     def send(self, target: Target) -> Sent:
-        """Reached at once."""
+        """Reached at once.
+
+        Raises:
+            RobotFault: ``enable`` was not called.
+        """
         if not self.stiff:
             raise RobotFault(Fault.DISCONNECTED, "call enable() first")
         self._target = target

@@ -81,7 +81,11 @@ class SimDriver:
         return Identity(f"{self.scene.robot.name} (MuJoCo)", "sim", "0", "")
 
     def enable(self) -> None:
-        """Stiffens the arm at its present angles."""
+        """Stiffens the arm at its present angles.
+
+        Raises:
+            RobotFault: ``connect`` was not called, or a fault stands.
+        """
         self._need(self._open, "connect()")
         if self.fault is not Fault.NONE:
             raise RobotFault(self.fault, "torque cannot be enabled; call clear_fault() first")
@@ -105,7 +109,11 @@ class SimDriver:
         return replace(state, fault=self.fault)
 
     def send(self, target: Target) -> Sent:
-        """Takes a target into the queue; the answer is what the registers hold."""
+        """Takes a target into the queue; the answer is what the registers hold.
+
+        Raises:
+            RobotFault: ``enable`` was not called, or the target is not finite.
+        """
         self._need(self._enabled, "enable()")
         if not (np.isfinite(target.qpos).all() and np.isfinite(target.gripper)):
             raise RobotFault(Fault.NONFINITE, f"target {target} is not finite and cannot be sent")

@@ -48,6 +48,11 @@ class Effort(CheckStage):
     def step(
         self, motion: JointTrajectoryPoint, moment: FilterContext, own: _Push
     ) -> tuple[JointTrajectoryPoint, _Push]:
+        """Lets the motion pass.
+
+        Raises:
+            SafetyStop: A joint has pushed for too long, or was hit.
+        """
         state, now = moment.state, moment.now
         if state.outside is not None:
             self._check_hit(state.outside)

@@ -31,6 +31,11 @@ class FinalCheck(CheckStage):
     def step(
         self, motion: JointTrajectoryPoint, moment: FilterContext, own: Any
     ) -> tuple[JointTrajectoryPoint, Any]:
+        """Lets the motion pass.
+
+        Raises:
+            SafetyStop: The target is out of a limit: a bug of a stage before.
+        """
         last = moment.last.qpos
         low = np.minimum(self.position[:, 0], last) - EPS  # who starts outside comes in
         high = np.maximum(self.position[:, 1], last) + EPS

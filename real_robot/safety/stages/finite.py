@@ -30,6 +30,11 @@ class Finite(CheckStage):
     def step(
         self, motion: JointTrajectoryPoint, moment: FilterContext, own: Any
     ) -> tuple[JointTrajectoryPoint, Any]:
+        """The wish as float64.
+
+        Raises:
+            SafetyStop: A number is not finite, or a shape is wrong.
+        """
         self._measured(moment.state)
         qpos = self._numbers(motion.qpos, "target")
         qvel = self._numbers(motion.qvel, "speed of the target")

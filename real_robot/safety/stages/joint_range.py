@@ -27,6 +27,7 @@ class JointRange(FilterStage):
     leeway: Array | float = 0.0
 
     def presses(self, before: JointTrajectoryPoint, after: JointTrajectoryPoint) -> Array:
+        """(n,) bool of the joints that are wished beyond their range."""
         low, high = np.broadcast_to(self.leeway, self.position.shape).T
         beyond = before.qpos - after.qpos
         return (-beyond > low + EPS) | (beyond > high + EPS)

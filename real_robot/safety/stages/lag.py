@@ -49,6 +49,11 @@ class Lag(FilterStage):
     def step(
         self, motion: JointTrajectoryPoint, moment: FilterContext, own: Array
     ) -> tuple[JointTrajectoryPoint, Array]:
+        """The motion, within the window about the measured joints; (n,) s since when each pushes.
+
+        Raises:
+            SafetyStop: No command stays within the window.
+        """
         measured, pushed = moment.state.qpos, np.abs(moment.state.effort) / self.overload
         eased = moment.now - own > _EASE_S
         since = np.where(
@@ -80,5 +85,5 @@ class Lag(FilterStage):
     def flags(
         self, before: JointTrajectoryPoint, after: JointTrajectoryPoint, moment: FilterContext
     ) -> dict[str, Array]:
-        """The joints that would have left the window."""
+        """{limit: (n,) bool} of the joints that would have left the window."""
         return {self.name: np.abs(after.goal - before.goal) > EPS}

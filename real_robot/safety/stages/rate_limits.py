@@ -103,7 +103,7 @@ class RateLimits(FilterStage):
     def flags(
         self, before: JointTrajectoryPoint, after: JointTrajectoryPoint, moment: FilterContext
     ) -> dict[str, Array]:
-        """Which limit keeps each joint from where it is wanted."""
+        """{limit: (n,) bool}: which limit keeps each joint from where it is wanted."""
         behind = np.abs(after.qpos - before.qpos) > EPS
         velocity = (before.qpos - moment.last.qpos) / self.period  # that it would take
         acceleration = (velocity - moment.last.qvel) / self.period

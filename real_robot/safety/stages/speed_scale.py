@@ -30,6 +30,11 @@ class SpeedScale(FilterStage):
     def step(
         self, motion: JointTrajectoryPoint, moment: FilterContext, own: Any
     ) -> tuple[JointTrajectoryPoint, Any]:
+        """The wish, its step shortened.
+
+        Raises:
+            SafetyStop: The share of full speed is not above 0 and at most 1.
+        """
         share = moment.wish.dial * moment.state.derate
         if not 0.0 < share <= 1.0:
             raise SafetyStop(Fault.CONFIG, f"share of full speed must be in (0, 1], got {share}")

@@ -107,4 +107,5 @@ class CheckStage(FilterStage):
     def flags(
         self, before: JointTrajectoryPoint, after: JointTrajectoryPoint, moment: FilterContext
     ) -> dict[str, Array]:
+        """Nothing: it limits no joint, {limit: (n,) bool} is empty."""
         return {}
