@@ -138,6 +138,10 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["deploy", "nowhere", "--emulate"], "nowhere"),
         (["reward", "score", "nowhere.mp4", "--goal", "touch the red cube"], "cannot read a video"),
         (["reward", "read", "hello"], "goal"),
+        (
+            ["reward", "read", "gently push the red cube to the left edge", "--task", "push"],
+            "Did you mean 1: the red cube is on the left side of the table",
+        ),
         (["reward", "read", "move the cube -5 cm to the left"], "no amount is negative: say the"),
         (
             ["train", "reach", "--env-step", "5"],

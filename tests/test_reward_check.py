@@ -161,3 +161,12 @@ def test_every_task_card_has_valid_units_and_shapes(task: str) -> None:
         program = load(text, card)
         rows = {signal.name: np.ones((5, *signal.shape))}
         assert program(rows)["a"].shape == (5,)
+
+
+def test_reward_check_reports_what_is_wrong_beside_an_import(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "two.py").write_text("import numpy as np\ndef reward(tip):\n    return norm(tip)\n")
+    assert main(["reward", "check", str(tmp_path / "two.py"), "--task", "reach", "--json"]) == 1
+    [file] = json.loads(capsys.readouterr().out)
+    assert [d["code"] for d in file["diagnostics"]] == ["import", "return"]

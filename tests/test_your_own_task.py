@@ -165,7 +165,7 @@ def test_sentences_beside_a_task_without_a_gripper(
         (["reward", "read", "hover over the blue ball"], 0, "above(gripper, blue_ball)"),
         (["train", "rol"], 1, "Did you mean 'roll'?"),
         (["train", "roll", "--reward", "offline"], 1, "give --reward task"),
-        (["train", "roll", "--goal", "go home", "--reward", "task"], 1, "known: the ball"),
+        (["train", "roll", "--goal", "go home", "--reward", "task"], 1, "goals: the ball"),
         (["train", "roll", "--goal", "The ball is in the middle.", *TINY], 0, "success"),
     ):
         assert main(args) == status

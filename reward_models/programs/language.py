@@ -145,7 +145,8 @@ def parse(text: Any, functions: frozenset[str]) -> ast.FunctionDef:
     tree = _tree(text)
     reader = ProgramReader(functions)
     function = _only_function(tree, reader)
-    reader.check()
+    if function is None:
+        reader.check()
     assert function is not None
     _signature(function, reader)
     _body(function, reader)

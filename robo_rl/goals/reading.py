@@ -59,7 +59,7 @@ class NotRead(ValueError):
         # What may be meant says more than all that could be said.
         told = f"{self.why} Did you mean {ways}? Say it so." if ways else self.why
         if not ways and goal.refusal.known:
-            told = f"{told} Known: {some_of(goal.refusal.known.split('; '))}"
+            told = f"{told} Available: {some_of(goal.refusal.known.split('; '))}"
         self.args = (told,)
 
 

@@ -25,7 +25,9 @@ _VAGUE = (
     "somewhat",
     "a tad",
     "some",
+    *("gently", "softly", "carefully", "slowly"),
 )
+_EDGES = ("edge", "side", "border", "end", "half")
 _SIDES = {
     "left": "left",
     "right": "right",
@@ -58,11 +60,14 @@ def _repairs(said: tuple[str, ...], things: EntityNames) -> Iterator[tuple[str, 
             continue
         begin = at - 2 if words[max(at - 2, 0) : at] == ("to", "the") else at
         yield *words[:begin], *USUAL.split(), *words[begin:]
-        yield *words[:begin], *f"to the {_SIDES[word]} of the table".split(), *words[at + 1 :]
+        rest = words[at + 1 :]
+        if rest[:1] and rest[0] in _EDGES:
+            rest = rest[4:] if rest[1:4] == ("of", "the", "table") else rest[1:]
+        yield *words[:begin], *f"to the {_SIDES[word]} of the table".split(), *rest
 
 
 def _without_vague_words(said: tuple[str, ...]) -> tuple[str, ...]:
-    """Without what says that it is not far, for which the usual amount stands."""
+    """Without what says that it is not far, for which the usual amount stands, or how."""
     text = f" {' '.join(said)} "
     for vague in _VAGUE:
         text = text.replace(f" {vague} ", " ")
