@@ -160,32 +160,70 @@ class RandomizedEnv(BatchEnv):
     def __init__(self, task: Task[Any], num_envs: int, *, randomize: Randomize, **options: Any):
         super().__init__(task, num_envs, **options)
         self.randomize, self.width = randomize, randomize.width
-        model, batch = self.model, self.batch
-        self._fields = {
-            name: (np.array(getattr(model, name)), batch.expand(name))
-            for name, ranges in (
-                ("body_mass", ("mass",)),
-                ("body_inertia", ("mass",)),
-                ("geom_friction", ("friction",)),
-                ("dof_damping", ("damping",)),
-                ("actuator_gainprm", ("gain", "soft")),
-                ("actuator_biasprm", ("gain", "soft")),
-            )
-            if any(randomize.half(range_, randomize.width) for range_ in ranges)
+        self._fields = self._varied_model_fields()
+        self._servos = ArmServos.of(task, self.model)
+        names = (self.model.geom(i).name for i in range(self.model.ngeom))
+        self._geoms = [name for name in names if name]
+        columns = task.obs(self.views)
+        self._sensing = self._sensor_model(columns)
+        widths = self._parameter_widths()
+        ends = np.cumsum(list(widths.values()))
+        self._part = {
+            name: slice(end - width, end)
+            for (name, width), end in zip(widths.items(), ends, strict=True)
         }
-        self._servos = ArmServos.of(task, model)
-        self._geoms = [model.geom(i).name for i in range(model.ngeom) if model.geom(i).name]
-        columns = self.task.obs(self.views)
-        told = self.task.obs_parts()
-        sensed = any(randomize.half(name, randomize.width) for name in SENSED)
-        if not told and sensed and getattr(task, "robot", ""):
+        # Everything drawn, (N, p): shares, delays in steps, the place in the noise table.
+        self._drawn = np.zeros((num_envs, ends[-1]))
+        self._make_delay_lines()
+        # What the task remembers is no sum of what is sensed.
+        declared = task.obs_parts()
+        remembered = [n for n in columns if n not in declared] if self._sensing else []
+        self._remembered = np.repeat(
+            [name in remembered for name in columns], [c.shape[1] for c in columns.values()]
+        )
+        self._believed = (
+            EstimatedState(task, self.views, self.batch, self._sensing, remembered)
+            if self._sensing and remembered
+            else None
+        )
+        self._shown = np.zeros((num_envs, self.obs_dim), np.float32)
+        self._table = np.random.default_rng(20_240_229).standard_normal(_NOISE).astype(np.float32)
+
+    def _half(self, name: str) -> float:
+        """Half of the range ``name`` at full width."""
+        return self.randomize.half(name, self.randomize.width)
+
+    def _varied_model_fields(self) -> dict[str, tuple[Array, Array]]:
+        """The model's fields that vary: their own values, and those of each row (N, ...)."""
+        ranges_of = {
+            "body_mass": ("mass",),
+            "body_inertia": ("mass",),
+            "geom_friction": ("friction",),
+            "dof_damping": ("damping",),
+            "actuator_gainprm": ("gain", "soft"),
+            "actuator_biasprm": ("gain", "soft"),
+        }
+        return {
+            name: (np.array(getattr(self.model, name)), self.batch.expand(name))
+            for name, ranges in ranges_of.items()
+            if any(map(self._half, ranges))
+        }
+
+    def _sensor_model(self, columns: Mapping[str, Array]) -> SensorModel | None:
+        """The errors of the observation's ``columns``; None where the task declares no parts."""
+        if self.task.obs_parts():
+            return SensorModel(self.task, self.views, self.batch, columns)
+        if any(map(self._half, SENSED)) and getattr(self.task, "robot", ""):
             raise ValueError(
-                f"{task.goal!r} cannot be randomised: the task does not declare its observation "
-                "parts (obs_parts), which the sensor model needs; leave out --randomize"
+                f"{self.task.goal!r} cannot be randomised: the task does not declare its "
+                "observation parts (obs_parts), which the sensor model needs; leave out --randomize"
             )
-        sensing = SensorModel(task, self.views, batch, columns) if told else None
-        places = 3 * len(sensing.bodies) if sensing else 0
-        widths = {
+        return None
+
+    def _parameter_widths(self) -> dict[str, int]:
+        """How many numbers of each kind are sampled for a row."""
+        model, sensing = self.model, self._sensing
+        return {
             "mass": model.nbody,
             "friction": model.ngeom,
             "damping": model.nv,
@@ -199,41 +237,24 @@ class RandomizedEnv(BatchEnv):
             "light": 1,
             "colour": 3 * len(self._geoms),
             "joint_zero": sensing.joints if sensing else 0,
-            "pose_bias": places,
+            "pose_bias": 3 * len(sensing.bodies) if sensing else 0,
             "pose_delay": 1,
             "soft": 1,
         }
-        ends = np.cumsum(list(widths.values()))
-        self._part = {
-            name: slice(end - width, end)
-            for (name, width), end in zip(widths.items(), ends, strict=True)
-        }
-        # Everything drawn, (N, p): shares, delays in steps, the place in the noise table.
-        self._drawn = np.zeros((num_envs, ends[-1]))
-        longest = {
-            name: randomize.half(name, randomize.width)
-            for name in ("action_delay", "obs_delay", "pose_delay")
-        }
-        # Newest first. Shaped rows choose their goals at once; their arms hear late of commands.
+
+    def _make_delay_lines(self) -> None:
+        """Makes room for past actions, observations and object positions, the newest first."""
+        longest = {name: self._half(name) for name in ("action_delay", "obs_delay", "pose_delay")}
+        # Rate-limited rows choose their targets at once; their arms hear late of commands.
         late = 0 if self._shaped else math.ceil(longest["action_delay"])
-        self._actions = np.zeros((1 + late, num_envs, self.act_dim))
+        self._actions = np.zeros((1 + late, self.num_envs, self.act_dim))
         late = math.ceil(longest["obs_delay"])
-        self._seen = np.zeros((1 + late, num_envs, self.obs_dim), np.float32)
+        self._seen = np.zeros((1 + late, self.num_envs, self.obs_dim), np.float32)
         if self._shaped:
             self._shaped.hear_late(math.ceil(longest["action_delay"] * self._shaped.ticks))
-        self._sensing = sensing
-        # What the task remembers is no sum of what is sensed.
-        remembered = [name for name in columns if name not in told] if sensing else []
-        self._remembered = np.repeat(
-            [name in remembered for name in columns], [c.shape[1] for c in columns.values()]
-        )
-        self._believed = (
-            EstimatedState(task, self.views, batch, sensing, remembered) if remembered else None
-        )
         late = math.ceil(longest["pose_delay"])
-        self._places = np.zeros((1 + late, num_envs, places))  # newest first
-        self._shown = np.zeros((num_envs, self.obs_dim), np.float32)
-        self._table = np.random.default_rng(20_240_229).standard_normal(_NOISE).astype(np.float32)
+        places = 3 * len(self._sensing.bodies) if self._sensing else 0
+        self._places = np.zeros((1 + late, self.num_envs, places))
 
     @property
     def nstate(self) -> int:
