@@ -230,10 +230,9 @@ class BatchEnv:
         # A NaN action is a fault of its row alone: it moves nothing and is reported as diverged.
         finite = np.asarray(np.isfinite(action).all(axis=1))
         action = np.clip(np.where(finite[:, None], action, 0.0), -1.0, 1.0)
-        before, kept = self._before, self._kept_owned
-        np.copyto(before, self._state)
+        np.copyto(self._before, self._state)
         for name, array in self._owned.items():
-            np.copyto(kept[name], array)
+            np.copyto(self._kept_owned[name], array)
         commands = self._commands.copy()
         # MuJoCo sets a counter to 1 when it resets an unstable row, also where it was 1 before.
         self._warning[:, _UNSTABLE, 1] = 0
@@ -242,28 +241,14 @@ class BatchEnv:
         diverged |= self._warning[:, _UNSTABLE, 1].any(axis=1)
         diverged |= ~np.isfinite(self._state).all(axis=1)
         if diverged.any():
-            # Whoever wrote a NaN into a state gets the one before it back.
-            spoilt = diverged & ~np.isfinite(before).all(axis=1)
-            before[spoilt] = self._kept[spoilt]
-            self._state[diverged] = before[diverged]
-            for name, array in self._owned.items():
-                array[diverged] = kept[name][diverged]
-            self._commands[diverged] = commands[diverged]
-            self.batch.forward(np.flatnonzero(diverged))
-            self.num_diverged += int(diverged.sum())
-        self._before, self._kept = self._kept, before
+            self._undo(diverged, commands)
+        self._before, self._kept = self._kept, self._before
         moved = np.flatnonzero(~diverged & self._started)
         self.task.after_step(self.views, moved)
         self._step += self._started
         self.env_steps += int(self._started.sum())
-        info, reward = {"diverged": diverged}, np.full(self.num_envs, np.nan)
-        if self._goal is not None:
-            terms = self._goal.reward(self.views, action)
-            reward = sum(terms.values(), np.zeros(self.num_envs))
-            info |= {f"reward/{name}": term for name, term in terms.items()}
-            info["success"] = np.array(self._goal.success(self.views), bool)
-            if (reached := self.task.reached(self.views)) is not None:
-                info["reached"] = reached
+        reward, terms = self._worth(action)
+        info = {"diverged": diverged, **terms}
         terminated = np.zeros(self.num_envs, bool) | self.task.terminated(self.views)
         if self._shaped is not None:
             terminated |= self._shaped.stopped
@@ -281,6 +266,30 @@ class BatchEnv:
             info,
             action,
         )
+
+    def _undo(self, diverged: Array, commands: Array) -> None:
+        """Puts rows (N,) bool back to where they were before the step, with their ``commands``."""
+        before = self._before
+        # Whoever wrote a NaN into a state gets the one before it back.
+        spoilt = diverged & ~np.isfinite(before).all(axis=1)
+        before[spoilt] = self._kept[spoilt]
+        self._state[diverged] = before[diverged]
+        for name, array in self._owned.items():
+            array[diverged] = self._kept_owned[name][diverged]
+        self._commands[diverged] = commands[diverged]
+        self.batch.forward(np.flatnonzero(diverged))
+        self.num_diverged += int(diverged.sum())
+
+    def _worth(self, action: Array) -> tuple[Array, dict[str, Array]]:
+        """The dense reward (N,), NaN for a goal without one, and its terms with the success."""
+        if self._goal is None:
+            return np.full(self.num_envs, np.nan), {}
+        terms = self._goal.reward(self.views, action)
+        info = {f"reward/{name}": term for name, term in terms.items()}
+        info["success"] = np.array(self._goal.success(self.views), bool)
+        if (reached := self.task.reached(self.views)) is not None:
+            info["reached"] = reached
+        return sum(terms.values(), np.zeros(self.num_envs)), info
 
     def _drive(self, action: Array, failed: Array, ids: Array | None) -> None:
         """Control and physics of one action in rows ``ids``, by default all; marks the rows (N,)

@@ -361,7 +361,32 @@ class _Reader:
                 "that joint and geoms"
             )
         number = self.model.body(top.get("name")).id
-        turn = self.data.xmat[number].reshape(3, 3)  # as it stands
+        made, half, centre = self._solid(top, self.data.xmat[number].reshape(3, 3))
+        self._check_kind(name, entry["kind"], made, half)
+        extents = tuple(round(float(h), 6) for h in half)
+        self.own.objects += (
+            UserObject(
+                name,
+                entry["colour"],
+                entry["kind"],
+                tuple(entry["names"]),
+                (0.5, 0.5, 0.5, 1.0),
+                extents,
+                extents[2],
+                entry["affordances"],
+                made,
+                extents,
+            ),
+        )
+        place = self.data.xpos[number] + centre
+        self.own.spots[name] = self._spot(
+            name, "anywhere", (float(place[0]), float(place[1]), extents[0], extents[1])
+        )
+        self._stood_up(top, name, place, half, centre)
+
+    def _solid(self, top: ET.Element, turn: Array) -> tuple[tuple[ObjectGeom, ...], Array, Array]:
+        """The geoms with contacts of a body turned by ``turn`` (3, 3), about the middle of the box
+        that they fill; half the size of that box and its middle, (3,) m."""
         low, high, shapes = [], [], []
         for geom in self._geoms(top):
             mat = np.zeros(9)
@@ -386,27 +411,7 @@ class _Reader:
             ObjectGeom(kind, *(tuple(x.ravel().tolist()) for x in (size, pos - centre, mat)))
             for kind, size, pos, mat in shapes
         )
-        self._check_kind(name, entry["kind"], made, half)
-        extents = tuple(round(float(h), 6) for h in half)
-        self.own.objects += (
-            UserObject(
-                name,
-                entry["colour"],
-                entry["kind"],
-                tuple(entry["names"]),
-                (0.5, 0.5, 0.5, 1.0),
-                extents,
-                extents[2],
-                entry["affordances"],
-                made,
-                extents,
-            ),
-        )
-        place = self.data.xpos[number] + centre
-        self.own.spots[name] = self._spot(
-            name, "anywhere", (float(place[0]), float(place[1]), extents[0], extents[1])
-        )
-        self._stood_up(top, name, place, half, centre)
+        return made, half, centre
 
     def _check_kind(
         self, name: str, kind: str, shapes: tuple[ObjectGeom, ...], half: Array
