@@ -1,14 +1,17 @@
 """Benchmarks: every documented figure is a row of one, and `robo-rl bench NAME` measures it again.
 
-An experiment is a module of this package that holds ``EXPERIMENT``, and one line here: its rows,
-how one of them is measured, how they read as a table. ``runner.py`` does what is missing of it.
+An experiment is a table of ``cases.toml`` where it only lists policies, or a module of this package
+that holds ``EXPERIMENT``: its rows, how one of them is measured, how they read as a table. Either
+has one line here. ``runner.py`` does what is missing of it.
 """
 
 from __future__ import annotations
 
 import importlib
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +97,16 @@ class Experiment:
     rate: bool = False  # of this machine; nothing else may run beside it
 
 
+@cache
+def listed() -> dict[str, dict[str, Any]]:
+    """{experiment that only lists policies: its table in ``cases.toml``}."""
+    return tomllib.loads(Path(__file__).with_name("cases.toml").read_text())
+
+
 def experiment(name: str) -> Experiment:
     """The experiment called ``name``; ValueError lists the known ones."""
     if name not in EXPERIMENTS:
         raise unknown_name_error(f"unknown experiment {name!r}", name, EXPERIMENTS)
+    if name in listed():
+        return importlib.import_module(f"{__name__}.cases").listed_experiment(name)
     return importlib.import_module(f"{__name__}.{name.replace('-', '_')}").EXPERIMENT

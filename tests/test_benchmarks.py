@@ -12,7 +12,15 @@ from typing import Any
 import pytest
 
 import sims
-from benchmarks import EXPERIMENTS, BenchmarkRow, Experiment, Options, experiment, fingerprint
+from benchmarks import (
+    EXPERIMENTS,
+    BenchmarkRow,
+    Experiment,
+    Options,
+    experiment,
+    fingerprint,
+    runner,
+)
 from benchmarks.runner import RowJournal, run
 from benchmarks.training import FRESH, policies, policy, table_text
 from robo_rl.cli import main
@@ -27,9 +35,9 @@ Put = Callable[[Experiment], None]
 @pytest.fixture
 def put(monkeypatch: pytest.MonkeyPatch) -> Put:
     """Puts an experiment in the place of "push"."""
-    from benchmarks import push
-
-    return lambda made: monkeypatch.setattr(push, "EXPERIMENT", made)
+    return lambda made: monkeypatch.setattr(
+        runner, "experiment", lambda name: made if name == "push" else experiment(name)
+    )
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
