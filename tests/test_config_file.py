@@ -44,6 +44,17 @@ def test_a_file_stands_for_the_options_in_it(file: str) -> None:
     assert parse(f"--config={file}", "--seed", "3").config_values["seed"] == 3
 
 
+def test_options_of_the_clip_ask_for_it() -> None:
+    words = ["humanoid", "--goal", "the humanoid is kneeling"]
+    assert parse(*words, "--clip.target", "kneeling").config_values["reward"] == "clip"
+    assert parse(*words).config_values["reward"] != "clip"
+
+
+def test_unknown_options_hide_no_task(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--config", file, "--clip.alpha=1"]) == 2
+    assert "--clip.alpha" in capsys.readouterr().err
+
+
 def test_a_file_with_old_names_is_read(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text("looks: 3\njudge: select\n")
     with pytest.warns(RenamedOption, match="looks is now called --eval-points"):

@@ -117,7 +117,8 @@ def _parsed(argv: Sequence[str]) -> tuple[TrainCommand, StatedGoal | None]:
         args[at : at + 1] = [found, "--goal", parsed.task]
         parsed = _parse_known(args, begin)[0]
     if parsed.task in sims.TASKS:  # else somebody else's, or none: whoever trains it says so
-        reward = option_in(args, "--reward") or None
+        of_clip = any(arg.startswith("--clip.") for arg in args)  # which so is asked for
+        reward = option_in(args, "--reward") or ("clip" if of_clip else None)
         goal_fields = ("goal", "formula", "robot", "things", "scene")
         goal = {name: getattr(parsed, name) for name in goal_fields}
         config = TrainConfig(
@@ -257,7 +258,11 @@ def _parse(args: list[str], default: SettledConfig) -> TrainCommand:
 def _parse_known(args: list[str], default: SettledConfig) -> tuple[TrainCommand, list[str]]:
     """``args`` as options, and those that are none here."""
     kind, begin = _command_of(args, default)
-    return tyro.cli(kind, args=args, prog=PROGRAM, default=begin, return_unknown_args=True)
+    how = {"args": args, "prog": PROGRAM, "default": begin}
+    parsed, unknown = tyro.cli(kind, **how, return_unknown_args=True)
+    if unknown and parsed.task == "[]":  # tyro's text of no task beside unknown options
+        parsed = replace(parsed, task=begin.task)
+    return parsed, unknown
 
 
 def _command_of(
