@@ -12,7 +12,7 @@ import sims
 from real_robot import Manifest, PolicyBundle, write_manifest
 from real_robot.core.manifest import ActionSpec, InputSpec, StartSet
 from real_robot.policy.twin import Twin
-from sims.tasks.scene.tabletop import THINGS
+from sims.tasks.scene.scene_objects import THINGS
 
 GOAL = "above_red_cube"
 GAIN = 0.4  # share of the way per action: all of it at once makes the noise of a camera its own

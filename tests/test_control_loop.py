@@ -65,7 +65,7 @@ from robo_rl.arm.episodes import run_episodes
 from robo_rl.arm.simulated import SimStage
 from robo_rl.goals.bundle_task import task_of_bundle
 from sims.robots import SO101
-from sims.tasks.scene.tabletop import THINGS
+from sims.tasks.scene.scene_objects import THINGS
 
 Took = Callable[[float, str], None]
 GOAL = "above_red_cube"

@@ -21,7 +21,8 @@ from sims.core.step_result import StepResult
 from sims.core.task import ObsPart, RangePart, Task
 from sims.tasks.push import NEXT_TO
 from sims.tasks.scene.manipulation import ManipulationTask
-from sims.tasks.scene.tabletop import LEFT, THINGS, Tabletop
+from sims.tasks.scene.scene_objects import THINGS
+from sims.tasks.scene.tabletop import LEFT, Tabletop
 from sims.truth import SuccessJudge
 
 Array = np.ndarray

@@ -14,7 +14,7 @@ from sims.core.task import Array, TaskGoal
 from sims.core.terms import near, norm, outside
 from sims.tasks.scene.fixtures import BUTTON, BUTTON_TRAVEL
 from sims.tasks.scene.manipulation import HOVER, Fixture, ManipulationTask, ManipulationViews
-from sims.tasks.scene.tabletop import SceneObject
+from sims.tasks.scene.scene_objects import SceneObject
 
 PRESSED = 0.008  # m of the button's 12 mm
 

@@ -21,7 +21,7 @@ from sims.tasks.scene.manipulation import Fixture, ManipulationTask, Manipulatio
 from sims.tasks.scene.mjcf import packed_scene
 from sims.tasks.scene.named_objects import objects_by_name
 from sims.tasks.scene.object_layout import Circle, Layout, TableFullError, make_layout
-from sims.tasks.scene.tabletop import SceneObject
+from sims.tasks.scene.scene_objects import SceneObject
 from sims.tasks.scene.user_scene import SpawnRegion, UserScene, read_user_scene
 
 TOUCHING = 0.02  # m, a finger this near a thing's surface touches it

@@ -14,7 +14,7 @@ from sims.core.task import Array, TaskGoal
 from sims.core.terms import near, norm, outside
 from sims.tasks.scene.fixtures import DRAWER, DRAWER_TRAVEL, HANDLE_OFF
 from sims.tasks.scene.manipulation import Fixture, ManipulationTask, ManipulationViews
-from sims.tasks.scene.tabletop import SceneObject
+from sims.tasks.scene.scene_objects import SceneObject
 
 OPEN, SHUT = 0.08, 0.01  # m: at least, at most
 FRONT = 0.085  # m, the cabinet's front from the middle of the table, towards +y

@@ -20,7 +20,7 @@ from sims.tasks.scene.manipulation import (
     ManipulationViews,
     upright,
 )
-from sims.tasks.scene.tabletop import SceneObject
+from sims.tasks.scene.scene_objects import SceneObject
 
 PEG_THING = SceneObject(
     "peg",

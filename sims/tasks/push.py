@@ -13,7 +13,8 @@ from sims.core.rng import RowRng
 from sims.core.task import Array, TaskGoal
 from sims.core.terms import near, norm, outside
 from sims.robots import Workspace
-from sims.tasks.scene.tabletop import THINGS, Tabletop, TabletopViews, polar_to_table, sample_spots
+from sims.tasks.scene.scene_objects import THINGS
+from sims.tasks.scene.tabletop import Tabletop, TabletopViews, polar_to_table, sample_spots
 
 NEXT_TO = 0.065  # m, horizontal distance of two centres that counts as next to each other
 ROOM = 0.01  # m, by which closer than that pays more still

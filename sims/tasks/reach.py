@@ -12,7 +12,8 @@ import numpy as np
 from sims.core.rng import RowRng
 from sims.core.task import Array, TaskGoal
 from sims.core.terms import near, norm, outside
-from sims.tasks.scene.tabletop import LEFT, THINGS, Tabletop, TabletopViews, sample_spots
+from sims.tasks.scene.scene_objects import THINGS
+from sims.tasks.scene.tabletop import LEFT, Tabletop, TabletopViews, sample_spots
 
 TOUCHING = 0.02  # m, a finger this near an object's surface, or in contact, touches it
 ABOVE = (0.02, 0.09)  # m, height of the tip over the object's top

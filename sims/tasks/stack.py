@@ -13,7 +13,7 @@ from sims.core.rng import RowRng
 from sims.core.task import Array, TaskGoal
 from sims.core.terms import near, norm, outside
 from sims.tasks.scene.manipulation import RED_CUBE, ManipulationTask, ManipulationViews
-from sims.tasks.scene.tabletop import SceneObject
+from sims.tasks.scene.scene_objects import SceneObject
 
 BLUE_CUBE = replace(RED_CUBE, name="blue_cube", colour="blue", rgba=(0.06, 0.18, 0.95, 1.0))
 ASIDE = 0.02  # m, between the centres seen from above: further off it would fall

@@ -19,14 +19,8 @@ from mujoco.batch import Batch
 from sims.core.rng import RowRng
 from sims.core.task import Array, Entity, ObsPart, RangePart, Signal, SignalReader
 from sims.core.terms import near, norm
-from sims.tasks.scene.tabletop import (
-    THINGS,
-    TURNS,
-    SceneObject,
-    Tabletop,
-    TabletopViews,
-    polar_to_table,
-)
+from sims.tasks.scene.scene_objects import THINGS, TURNS, SceneObject
+from sims.tasks.scene.tabletop import Tabletop, TabletopViews, polar_to_table
 
 RED_CUBE = THINGS[0]
 HOVER = 0.05  # m, the tip this far over a thing clears it and its neighbours

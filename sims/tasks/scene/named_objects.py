@@ -13,7 +13,7 @@ import mujoco
 
 from sims.core.task import Entity
 from sims.tasks.scene.manipulation import Fixture, Placement
-from sims.tasks.scene.tabletop import SceneObject
+from sims.tasks.scene.scene_objects import SceneObject
 
 MOST = 6
 Rgba = tuple[float, float, float, float]

@@ -30,7 +30,7 @@ from sims.tasks.scene.mjcf import (
     parse_mjcf,
     unpack_scene,
 )
-from sims.tasks.scene.tabletop import SceneObject
+from sims.tasks.scene.scene_objects import SceneObject
 
 BOX, SPHERE, CYLINDER, CAPSULE = (
     int(kind)
