@@ -1,7 +1,7 @@
 """Processor time until a policy is good enough: what learns here beside SB3 on our rows, and beside
 SB3 as it is shipped, each env in a process of its own.
 
-A policy is looked at every ``EVERY`` processor seconds, on selection episodes; looks are not
+A policy is looked at every ``EVERY`` processor seconds, on validation episodes; looks are not
 counted, processes of envs are. A body is good enough at a stated return.
 """
 

@@ -1,7 +1,7 @@
 """Rows that are policies: trained, judged on a thousand unseen episodes, beside their floors.
 
 What is quoted is trained on seeds that no development has used and judged on the test seed;
-``--develop`` trains on the small seeds and judges on selection episodes, which are never quoted.
+``--develop`` trains on the small seeds and evaluates on validation episodes, never quoted.
 """
 
 from __future__ import annotations

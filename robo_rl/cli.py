@@ -249,7 +249,7 @@ def fail(message: str, status: int = 1) -> int:
 
 
 def usage() -> str:
-    """What `robo-rl --help` prints."""
+    """Returns the text of `robo-rl --help`."""
     lines = ["usage: robo-rl COMMAND [...]", ""]
     lines += [f"  {name:12} {text}" for name, text in COMMANDS.items()]
     lines += [

@@ -24,8 +24,8 @@ from robo_rl.evaluation.baselines import (
     untrained_policy,
 )
 from robo_rl.evaluation.evaluate import (
-    SELECT_SEED,
     TEST_SEED,
+    VALIDATION_SEED,
     Evaluation,
     evaluate,
     evaluate_expert,
@@ -75,7 +75,7 @@ def stepped_to_the_end(env: BatchEnv, act: Any) -> tuple[Array, Array, Array]:
 @pytest.mark.parametrize("name", ["hopper", "ant"])
 def test_finished_envs_are_not_simulated_and_results_stay(name: str) -> None:
     task = sims.make_task(name, episode_s=2.0 if name == "hopper" else 15.0)
-    whole, part = (BatchEnv(task, 24, seed=SELECT_SEED) for _ in range(2))
+    whole, part = (BatchEnv(task, 24, seed=VALIDATION_SEED) for _ in range(2))
     policy = active_rows_policy(falling(part), part.act_dim)
     success, distance, returned = stepped_to_the_end(whole, policy)
     found = run_episode(part, policy)
@@ -115,19 +115,19 @@ def test_baselines_use_the_same_episodes_and_are_cached(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = sims.make_task("reach", goal="touch_red_cube")
-    found = measure_baselines(task, episodes=40, seed=SELECT_SEED)
-    env = BatchEnv(task, 40, seed=SELECT_SEED)
+    found = measure_baselines(task, episodes=40, seed=VALIDATION_SEED)
+    env = BatchEnv(task, 40, seed=VALIDATION_SEED)
     by_hand = run_episode(env, zero_action(3)).success.sum()
     assert found.still == SuccessRate(int(by_hand), 40) and found.untrained.episodes == 40
     [kept] = cache.iterdir()
-    assert json.loads(kept.read_text())["of"]["seed"] == SELECT_SEED
+    assert json.loads(kept.read_text())["of"]["seed"] == VALIDATION_SEED
 
     def refused(*_: Any, **__: Any) -> Any:
         raise AssertionError("simulated again")
 
     with monkeypatch.context() as patch:
         patch.setattr(floors_module, "make_randomized_env", refused)
-        assert measure_baselines(task, episodes=40, seed=SELECT_SEED) == found
+        assert measure_baselines(task, episodes=40, seed=VALIDATION_SEED) == found
         for other in (
             {"seed": TEST_SEED},
             {"episodes": 41},
@@ -137,11 +137,13 @@ def test_baselines_use_the_same_episodes_and_are_cached(
             {"task": sims.make_task("reach", goal="touch_red_cube", tip_step=0.01)},
         ):
             with pytest.raises(AssertionError, match="simulated again"):
-                measure_baselines(**({"task": task, "episodes": 40, "seed": SELECT_SEED} | other))
+                measure_baselines(
+                    **({"task": task, "episodes": 40, "seed": VALIDATION_SEED} | other)
+                )
         # What is kept of another scene or other code is not taken for today's.
         patch.setattr(floors_module, "_code", lambda task: "another")
         with pytest.raises(AssertionError, match="simulated again"):
-            measure_baselines(task, episodes=40, seed=SELECT_SEED)
+            measure_baselines(task, episodes=40, seed=VALIDATION_SEED)
 
 
 def test_baselines_of_long_episodes_use_the_first_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,10 +179,10 @@ def test_arm_scenes_have_their_own_baselines() -> None:
 # What an evaluation says.
 def test_evaluation_line_has_seed_interval_and_baselines(cache: Path) -> None:
     task = sims.make_task("reach", goal="left_of_red_cube")
-    found = evaluate_expert(task, episodes=30, seed=SELECT_SEED)
+    found = evaluate_expert(task, episodes=30, seed=VALIDATION_SEED)
     assert found.held == 0 and found.success > 0.9 and found.above_floor
     line = found.line()
-    assert "n=30) on the selection seed; doing nothing 0.0 % (0.0-11.4), untrained " in line
+    assert "n=30) on the validation seed; doing nothing 0.0 % (0.0-11.4), untrained " in line
     assert Evaluation.from_dict(json.loads(json.dumps(found.as_dict()))) == found
     lazy = evaluate(task, lambda obs: np.zeros((len(obs), 3)), episodes=30, seed=TEST_SEED)
     assert "on the test seed" in lazy.line() and "not above its floor" in lazy.line()
@@ -283,9 +285,9 @@ def test_report_has_baselines_interval_seed_and_distance(unit: str) -> None:
     from robo_rl.training.report import _headline
 
     beneath = Baselines(SuccessRate(0, 1000), SuccessRate(3, 1000))
-    found = Evaluation("g", 1000, 973, SELECT_SEED, 0.012, 0.03, 0, 2, unit, beneath)
+    found = Evaluation("g", 1000, 973, VALIDATION_SEED, 0.012, 0.03, 0, 2, unit, beneath)
     text = _headline(found)
-    assert "97.3 %" in text and "95 % interval 96.1 to 98.1" in text and "selection seed" in text
+    assert "97.3 %" in text and "95 % interval 96.1 to 98.1" in text and "validation seed" in text
     assert "doing nothing 0.0 % (0.0-0.4), untrained 0.3 % (0.1-0.9)" in text
     assert "In 2 episodes the goal held" in text
     assert ("median 12 mm" in text) == bool(unit) and ("Missing" in text) == bool(unit)

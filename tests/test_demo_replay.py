@@ -423,14 +423,14 @@ def test_rate_limited_run_reports_rate_limited_success(
     told = capsys.readouterr()
     other = "without the rate limits it was trained in: success"
     assert other in " ".join(told.err.split()) and other not in told.out
-    assert "on the selection seed, rate-limited actions; " in told.out.splitlines()[-1]
+    assert "on the validation seed, rate-limited actions; " in told.out.splitlines()[-1]
     run = RunDir.open(tmp_path / "run")
     assert other in (run.path / "report.html").read_text()
     limited, without = (run.result[n] for n in ("evaluation", "evaluation_unlimited"))
     assert limited["rate_limited"] and not without["rate_limited"]
     assert main(["evaluate", str(run.path), "--episodes", "8", "--eval-seeds", "validation"]) == 0
     again = capsys.readouterr().out
-    assert "on the selection seed, rate-limited actions; " in again
+    assert "on the validation seed, rate-limited actions; " in again
     assert f"success {100 * limited['success']:.1f} %" in again
     old = json.loads((run.path / "result.json").read_text())
     old |= {"evaluation": old.pop("evaluation_unlimited"), "evaluation_shaped": limited}

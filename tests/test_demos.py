@@ -14,7 +14,7 @@ import pytest
 
 import sims
 from robo_rl.cli import main
-from robo_rl.evaluation.evaluate import SELECT_SEED
+from robo_rl.evaluation.evaluate import VALIDATION_SEED
 from robo_rl.rollout.interventions import Interventions
 from robo_rl.vision.episodes import EpisodesConfig, play_task_episodes
 from sims import BatchEnv
@@ -168,5 +168,5 @@ def test_demos_without_expert_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"failures in \[0, 1\], got 0.1, 2"):
         DemoConfig(failures=2)
     with pytest.raises(ValueError, match="seed must be in"):
-        DemoConfig(seed=SELECT_SEED)  # what judges teaches nobody
+        DemoConfig(seed=VALIDATION_SEED)  # what judges teaches nobody
     assert not list(tmp_path.iterdir())  # nothing half-written

@@ -128,12 +128,12 @@ def test_second_distilled_goal_renders_no_frames(trained, tmp_path: Path) -> Non
 
 def test_evaluate_and_report_commands(trained, capsys: pytest.CaptureFixture[str]) -> None:
     from robo_rl.cli import main
-    from robo_rl.evaluation.evaluate import SELECT_SEED
+    from robo_rl.evaluation.evaluate import VALIDATION_SEED
 
     same = ["--episodes", "100", "--eval-seeds", "validation", "--json"]
     assert main(["evaluate", str(trained.run.path), *same]) == 0
     again = json.loads(capsys.readouterr().out)
-    assert again["seed"] == trained.evaluation.seed == SELECT_SEED
+    assert again["seed"] == trained.evaluation.seed == VALIDATION_SEED
     assert again["floors"] == trained.evaluation.floors.as_dict()
     # The bundle's graph is not the policy bit for bit, but it is the policy.
     assert abs(again["successes"] - trained.evaluation.successes) <= 3

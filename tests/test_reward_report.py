@@ -25,7 +25,7 @@ from reward_models.scorers.goal_image import GoalImage
 from robo_rl.cli import main
 from robo_rl.config.train_config import TrainConfig
 from robo_rl.evaluation import overoptimization
-from robo_rl.evaluation.evaluate import SELECT_SEED
+from robo_rl.evaluation.evaluate import VALIDATION_SEED
 from robo_rl.evaluation.overoptimization import OveroptimizationMonitor
 from robo_rl.evaluation.reward_tables import figures_text, interval, overoptimised, short_name
 from robo_rl.goals.reading import read_goal
@@ -257,7 +257,7 @@ def test_more_reward_with_less_success_flags_overoptimisation() -> None:
     honest(to_the_cube(env))
     assert not honest(upwards)["overoptimised"]
     # What a look is paid is the mean of the rewards of its steps.
-    env.reseed(SELECT_SEED)
+    env.reseed(VALIDATION_SEED)
     obs, heights = env.reset(), []
     for _ in range(env.max_steps):
         obs = env.step(upwards(obs)).obs
@@ -287,7 +287,7 @@ def test_proxy_evaluation_renders_few_envs(monkeypatch: pytest.MonkeyPatch) -> N
     judge(upwards)
     assert judge.frames == 250 == 5 * env.max_steps
     own = OveroptimizationMonitor(env, None)(upwards)
-    env.reseed(SELECT_SEED)
+    env.reseed(VALIDATION_SEED)
     obs, rewards = env.reset(), []
     for _ in range(env.max_steps):
         step = env.step(upwards(obs))

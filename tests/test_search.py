@@ -25,7 +25,7 @@ from reward_models.writers.template_writer import (
 )
 from robo_rl.cli import main
 from robo_rl.config.presets import preset
-from robo_rl.evaluation.evaluate import SELECT_SEED, TEST_SEED
+from robo_rl.evaluation.evaluate import TEST_SEED, VALIDATION_SEED
 from robo_rl.rollout.vec_env import SimulationDiverged
 from robo_rl.search.config import SearchConfig
 from robo_rl.search.executor import TrainingLimits, TrainingPool
@@ -47,7 +47,7 @@ JOB = {
     "tuning": {"num_envs": 8, "n_steps": 16},
     "seed": 1,
     "env_steps": 64,
-    "judge_seed": SELECT_SEED,
+    "judge_seed": VALIDATION_SEED,
     "episodes": 4,
 }
 
@@ -302,7 +302,7 @@ def test_killed_search_resumes_and_evaluates_on_fresh_seeds(
     # Equal steps: half of all for the candidates, half for the winner.
     assert {e["env_steps"] for e in judged.values()} == {summary["search_env_steps"]} == {512}
     chosen = [e for e in events if e["event"] == "answered"]
-    assert {e["evaluation"]["seed"] for e in chosen} == {SELECT_SEED}
+    assert {e["evaluation"]["seed"] for e in chosen} == {VALIDATION_SEED}
     assert summary["search_env_steps"] == sum(e["env_steps"] for e in chosen) == 2 * 128 + 256
     best = max(summary["candidates"], key=lambda c: _order(c["trainings"][0]["evaluation"]))
     assert [len(c["trainings"]) for c in summary["candidates"]].count(2) == 1

@@ -16,7 +16,7 @@ from test_scoring import Live
 
 import sims
 from robo_rl.cli import main
-from robo_rl.evaluation.evaluate import SELECT_SEED, record
+from robo_rl.evaluation.evaluate import VALIDATION_SEED, record
 from robo_rl.evaluation.overoptimization import OveroptimizationMonitor
 from robo_rl.evaluation.rollout_video import recording_reward
 from robo_rl.goals.reading import read_goal
@@ -172,7 +172,7 @@ def test_video_reward_skips_episodes_with_lost_frames() -> None:
 def test_video_reward_of_episodes_matches_step_rewards() -> None:
     """What is filmed, reported and looked at of a policy, beside what training pays."""
     task = sims.make_task("reach", goal="touch_red_cube")
-    env = BatchEnv(task, 3, seed=SELECT_SEED)
+    env = BatchEnv(task, 3, seed=VALIDATION_SEED)
     width = env.act_dim
     model = film("mean", env.max_steps, "front")
 
@@ -185,10 +185,10 @@ def test_video_reward_of_episodes_matches_step_rewards() -> None:
     for t in range(env.max_steps):
         obs, paid[t], _, _ = trained.step(move(obs))
     assert paid[-1].all() and not paid[:-1].any()
-    shown = record(task, move, episodes=3, seed=SELECT_SEED)
+    shown = record(task, move, episodes=3, seed=VALIDATION_SEED)
     drawn = BatchEnv(task, 1)
     np.testing.assert_allclose(recording_reward(model, drawn, shown), paid, atol=1e-6)
-    cover = play_actor(task, "somebody", lambda env, obs: move(obs), 3, SELECT_SEED)
+    cover = play_actor(task, "somebody", lambda env, obs: move(obs), 3, VALIDATION_SEED)
     np.testing.assert_allclose(
         by_model(model)(cover, whole_episodes(cover)).reward, paid, atol=1e-6
     )

@@ -282,8 +282,8 @@ def outcome_correlation(paid: Array, outcome: Array) -> Answer:
         value,
         value >= LINKED,
         "goodhart",
-        f"over selection episodes pay and outcome have a rank correlation of {value:.2f}, expected "
-        f"{LINKED:g}",
+        f"reward and outcome of validation episodes have a rank correlation of {value:.2f}, "
+        f"expected {LINKED:g}",
         severity="warning",
         hint="look at the best paid episodes that fail",
     )

@@ -44,15 +44,15 @@ class Preset:
         """The learner where none is asked for."""
         return self.dense if self.dense and reward == "task" else self.learner
 
-    def run_of(self, learner: str, shown: bool = False) -> dict[str, Any]:
-        """Of TrainConfig, for a learner, which may be ``shown`` demonstrations."""
+    def run_of(self, learner: str, with_demos: bool = False) -> dict[str, Any]:
+        """Of TrainConfig, for a learner, which may be ``with_demos`` demonstrations."""
         kind = LEARNERS[learner].config
         run = self.run | ({} if kind.cheap_steps else self.dear_run)
         if not kind.makes_steps:  # its episodes have begun
             run.pop("random_starts", None)
         if learner != "ensemble":
             return run
-        return run | self.ensemble_run | (self.shown_run if shown else {})
+        return run | self.ensemble_run | (self.shown_run if with_demos else {})
 
     def tuning(self, learner: str, demos: str = "") -> LearnerConfig:
         """The settings of ``learner``, which is given ``demos``."""
@@ -263,8 +263,8 @@ def with_presets(config: TrainConfig, stated: StatedGoal | None = None) -> Settl
     """Returns ``config`` with what its task needs wherever it is None; ``stated`` is its goal, if
     that has been read already."""
     if not isinstance(config, SettledConfig):
-        asked = {name: value for name, value in vars(config).items() if value is not None}
-        config = replace(preset(config.task, config.learner, config, stated=stated), **asked)
+        given = {name: value for name, value in vars(config).items() if value is not None}
+        config = replace(preset(config.task, config.learner, config, stated=stated), **given)
     if config.scoring is None:
         config = replace(config, scoring=check_settings(config.reward, None))
     return config

@@ -26,7 +26,7 @@ OF_EACH = ("clip", "task", "sparse", "constant")  # rewards that there are of se
 
 @dataclass(frozen=True)
 class ResolvedRun:
-    """What a config asks for, settled and read."""
+    """A run's resolved settings, with its task and its parsed goal."""
 
     config: SettledConfig
     # As the policy observes it, with the goal's success judge if there is one.

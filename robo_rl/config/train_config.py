@@ -90,7 +90,7 @@ class FurtherOptions:
 @accepts_old_names
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig(CommonOptions, FurtherOptions):
-    """One training run as it is asked for: what is None becomes what the task needs."""
+    """Settings of one training run as given; None takes the preset's value."""
 
     scoring: RewardConfig | None = None  # settings of the reward; None: the defaults
     tuning: LearnerConfig | None = None  # settings of the learner; None: the preset's
@@ -165,7 +165,7 @@ def learner_of_tuning(tuning: LearnerConfig) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class SettledConfig(TrainConfig):
-    """One training run with everything settled, as ``config.json`` keeps it."""
+    """Settings of one training run with every value resolved, as stored in ``config.json``."""
 
     reward: str = "clip"
     learner: str = "ppo"

@@ -22,7 +22,7 @@ STRAIGHT: Offset = (0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, kw_only=True)
 class ArmConditions:
-    """Nothing, unless told."""
+    """Noise, latency and servo stiffness of an arm; none by default."""
 
     noise: float = 0.0  # m, standard deviation of perceived positions
     bias: float = 0.0  # m, constant position bias of each object in an episode
@@ -31,7 +31,7 @@ class ArmConditions:
     stiffness: float | None = None  # N m/rad, servo stiffness limit; None: the arm's own
 
     def perception(self, poses: Poses, clock: Clock, seed: int, latency: float = 0.0) -> Perception:
-        """What is perceived of the true ``poses``, ``latency`` s late."""
+        """Perception of the true ``poses`` with this noise, ``latency`` s late."""
         return SimPerception(
             poses,
             clock,
@@ -43,7 +43,7 @@ class ArmConditions:
         )
 
     def operator_view(self, poses: Poses, clock: Clock, seed: int) -> Perception | None:
-        """What a person sees where perception is off for all; None: as perception does."""
+        """What the operator sees where perception has an offset; None: as perception does."""
         return (
             SimPerception(poses, clock, noise=self.noise, seed=seed) if any(self.offset) else None
         )
@@ -97,7 +97,8 @@ class ArmConditions:
 
     @classmethod
     def known_in(cls, training: Mapping[str, Any], task: Task[Any]) -> ArmConditions:
-        """What of the arm a policy of ``training`` was told, and met in every row."""
+        """Returns the arm parameters known to a policy with these ``training`` metadata, which held
+        in every environment."""
         rows = training.get("randomize") or {}
         return cls.worst_trained({"randomize": {**rows, "width": 0.0}}, task)
 

@@ -63,7 +63,7 @@ class SuccessRate:
 
 @dataclass(frozen=True)
 class Baselines:
-    """What is reached without having learned anything."""
+    """Success of the zero action and of the untrained policy."""
 
     still: SuccessRate  # zero action
     untrained: SuccessRate  # untrained PPO policy
@@ -120,8 +120,8 @@ def measure_baselines(
     width: float | Randomize = 0.0,
     progress: Callable[[str, float], None] = lambda stage, share: None,
 ) -> Baselines:
-    """Those of the goal of ``task`` in the first of ``episodes`` episodes of ``seed``, of rows
-    randomised by ``width``."""
+    """Returns the baselines of ``task``'s goal in the first of ``episodes`` episodes of ``seed``,
+    with domain randomisation scale ``width``."""
     steps = max(1, round(task.episode_s / task.control_dt))
     count = min(episodes, max(FEWEST, MOST_STEPS // steps))
     return _cached(
@@ -133,7 +133,8 @@ def measure_baselines(
 
 
 def baselines_of_scenes(task: Task[Any], seeds: Sequence[int]) -> Baselines:
-    """Those of the scenes that the bridge's simulations begin with, one for each of ``seeds``."""
+    """Returns the baselines of the scenes with which the arm's simulation starts, one for each of
+    ``seeds``."""
     return _cached(task, {"scenes": list(seeds)}, lambda: _Scenes(task, seeds))
 
 

@@ -34,10 +34,10 @@ from sims.randomization.domain_randomization import Randomize, RandomizedEnv, ma
 Array = np.ndarray
 
 # Streams are keyed by seed: training uses small ones, these belong to nothing else.
-SELECT_SEED = JUDGING  # choosing between candidates, and all of development
+VALIDATION_SEED = JUDGING  # choosing between candidates, and all of development
 TEST_SEED = 700_000_000  # quoted figures
-EVAL_SEEDS = {"validation": SELECT_SEED, "test": TEST_SEED}
-SEED_NAMES = {SELECT_SEED: "selection seed", TEST_SEED: "test seed"}
+EVAL_SEEDS = {"validation": VALIDATION_SEED, "test": TEST_SEED}
+SEED_NAMES = {VALIDATION_SEED: "validation seed", TEST_SEED: "test seed"}
 
 NOT_JUDGED = "success not measured: no ground truth for this sentence"
 
@@ -78,7 +78,7 @@ class Evaluation:
         return self.floors is None or self.interval[0] > self.floors.high
 
     def line(self) -> str:
-        """``success 97.3 % (95.8-98.3, n=1000) on the selection seed; doing nothing ...``."""
+        """``success 97.3 % (95.8-98.3, n=1000) on the validation seed; doing nothing ...``."""
         on = SEED_NAMES.get(self.seed, f"seed {self.seed}")
         on += ", rate-limited actions" if self.rate_limited else ""
         on += f", rows randomised by {self.randomize:g}" if self.randomize else ""
@@ -97,8 +97,8 @@ class Evaluation:
     def as_dict(self) -> dict[str, Any]:
         """JSON-able."""
         low, high = self.interval
-        beneath = None if self.floors is None else self.floors.as_dict()
-        known = {**asdict(self), "floors": beneath}
+        baselines = None if self.floors is None else self.floors.as_dict()
+        known = {**asdict(self), "floors": baselines}
         return {**known, "success": self.success, "low": low, "high": high}
 
     @classmethod
@@ -113,7 +113,8 @@ class Evaluation:
 
 
 def summary_line(evaluation: Any) -> str:
-    """One line about it, also where nothing was judged; before it what was missing, if known."""
+    """Returns one line on an evaluation, also of a run without a success judge; first what is
+    missing, if known."""
     if evaluation is None:
         return NOT_JUDGED
     missing = failure_line(evaluation.misses) if isinstance(evaluation, Evaluation) else ""
@@ -179,7 +180,7 @@ def _evaluated(
 
 
 def summarize(
-    env: BatchEnv, outcome: EpisodeOutcome, beneath: Baselines | None = None
+    env: BatchEnv, outcome: EpisodeOutcome, baselines: Baselines | None = None
 ) -> Evaluation:
     """What one episode of every row of ``env`` came to."""
     formula, body = env.judge is not None, not getattr(env.task, "robot", "")
@@ -194,7 +195,7 @@ def summarize(
         env.num_diverged,
         int(outcome.held.sum()),
         "" if formula else env.task.goals()[env.task.goal].unit,
-        beneath,
+        baselines,
         env.width if isinstance(env, RandomizedEnv) else 0.0,
         known_arm_text(env),
         _misses(env, outcome.success),
@@ -205,7 +206,7 @@ def summarize(
 
 
 def known_arm_text(env: BatchEnv) -> str:
-    """What of the arm was told to all rows of ``env``, for people; empty: nothing."""
+    """Returns the arm parameters known to all environments of ``env``, in words; empty: none."""
     if not isinstance(env, RandomizedEnv) or not env.randomize.told:
         return ""
     return ArmConditions.known_in({"randomize": asdict(env.randomize)}, env.task).known_text(
@@ -237,7 +238,7 @@ def record(
     act: Act,
     *,
     episodes: int,
-    seed: int = SELECT_SEED,
+    seed: int = VALIDATION_SEED,
     judged: bool = True,
     shaped: bool = False,
     randomize: float | Randomize = 0.0,
@@ -290,9 +291,8 @@ def randomization_of(
 
 
 def conditions_of(config: Mapping[str, Any], task: Task[Any], width: float = 0.0) -> dict[str, Any]:
-    """What the policy of a run's config is judged and recorded under, as arguments of ``evaluate``
-    and ``record``: the rate limits and the arm that it was trained for, and randomisation by
-    ``width``."""
+    """Returns arguments of ``evaluate`` and ``record`` for a run's policy: the rate limits and arm
+    parameters of its training, and domain randomisation scale ``width``."""
     rows = randomization_of(config, task, width)
     return {"shaped": bool(config.get("rate_limited")), "randomize": rows}
 

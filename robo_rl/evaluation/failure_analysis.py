@@ -38,10 +38,10 @@ def missed_parts(judge: SuccessJudge, card: TaskCard, success: Array) -> dict[st
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
-def missed_goals(asked: Sequence[str], success: Array) -> dict[str, int]:
-    """{goal in words: episodes that failed it}, of rows that were ``asked`` for one each; the most
-    frequent first."""
-    failed = Counter(words for words, met in zip(asked, success, strict=True) if not met)
+def missed_goals(goals: Sequence[str], success: Array) -> dict[str, int]:
+    """Returns {goal in words: failed episodes}, the most frequent first; ``goals`` has each
+    environment's goal."""
+    failed = Counter(words for words, met in zip(goals, success, strict=True) if not met)
     return dict(failed.most_common())
 
 

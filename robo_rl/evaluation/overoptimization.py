@@ -1,6 +1,6 @@
 """What a reward pays the episodes by which a policy is judged, and whether it turned against them.
 
-Each look at a policy is of the same episodes of the selection seed. There the reward, a proxy, and
+Each evaluation plays the same episodes of the validation seed. There the reward, a proxy, and
 the judge's verdict stand side by side, and the policy now beside the best one before it: where it
 is paid more and succeeds less, both beyond noise, it is over-optimised
 (``reward_models/analysis/overoptimization.py``).
@@ -14,7 +14,7 @@ import numpy as np
 
 from reward_models.analysis.overoptimization import compare_proxy_with_truth
 from reward_models.base import RewardModel, Segment, positions_from_start
-from robo_rl.evaluation.evaluate import SELECT_SEED
+from robo_rl.evaluation.evaluate import VALIDATION_SEED
 from robo_rl.rollout.episode_runner import (
     Act,
     Choose,
@@ -33,7 +33,7 @@ FEWEST = 4  # rows that are paid whatever that costs
 
 
 class OveroptimizationMonitor:
-    """Figures of a policy on the selection seed: ``success``, median ``distance``, ``proxy`` (mean
+    """Figures of a policy on the validation seed: ``success``, median ``distance``, ``proxy`` (mean
     reward per step) and whether it is ``overoptimised``."""
 
     def __init__(self, env: BatchEnv, model: RewardModel | None, *, sparse: bool = False):
@@ -47,7 +47,7 @@ class OveroptimizationMonitor:
 
     def __call__(self, act: Act) -> dict[str, float]:
         env = self._env
-        env.reseed(SELECT_SEED)
+        env.reseed(VALIDATION_SEED)
         episodes = _Recorder(env, self._rows, self._model, self._sparse)
         outcome = run_episode(
             env, episodes.choose(active_rows_policy(act, env.act_dim)), episodes.judge
@@ -60,8 +60,8 @@ class OveroptimizationMonitor:
         return figures | ({"distance": float(np.median(known))} if len(known) else {})
 
     def _turned(self, proxy: Array, outcome: EpisodeOutcome) -> bool:
-        """Whether the policy is over-optimised beside the best one, which it becomes if it is as
-        good; a reward that was fitted anew is another one, which has no past."""
+        """Returns whether the policy is over-optimised compared with the best one, which it becomes
+        if it is as good. A refitted reward starts the comparison again."""
         version = np.array(getattr(self._model, "version", 0))
         now = {"version": version, "proxy": proxy, "success": outcome.success}
         best = self._best

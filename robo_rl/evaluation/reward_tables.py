@@ -71,7 +71,7 @@ def tables(report: Mapping[str, Any]) -> list[tuple[str, Row, list[Row]]]:
 
 
 def extra_lines(report: Mapping[str, Any]) -> list[str]:
-    """What the tables leave out: who acted, words, calibration."""
+    """Returns lines on actors, words and calibration, which the tables leave out."""
     acted = (
         f"{c['episodes']} of {who} ({c['success']} succeed, {c['near']} end near)"
         for who, c in report["coverage"].items()
@@ -153,8 +153,8 @@ def percent_text(cell: Mapping[str, Any] | None) -> str:
     return "-" if cell is None else f"{100 * cell['share']:.1f} %"
 
 
-def overoptimised(looks: Mapping[str, Array]) -> list[int]:
+def overoptimised(evaluations: Mapping[str, Array]) -> list[int]:
     """The env steps of those of a run's looks that found its policy over-optimised."""
-    if "overoptimised" not in looks:
+    if "overoptimised" not in evaluations:
         return []
-    return [int(step) for step in looks["env_steps"][looks["overoptimised"] == 1.0]]
+    return [int(step) for step in evaluations["env_steps"][evaluations["overoptimised"] == 1.0]]

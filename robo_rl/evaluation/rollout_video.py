@@ -20,34 +20,36 @@ FRAME_S = 0.04  # s, about the time between two frames
 MOST_FRAMES = 250  # of an episode, about; long ones are shown with fewer a second
 
 
-def recording_reward(model: RewardModel | None, env: BatchEnv, shown: Recording) -> Array:
+def recording_reward(model: RewardModel | None, env: BatchEnv, recording: Recording) -> Array:
     """The reward (T, N) that ``model`` gives to a recording; without one, minus what is missing.
 
     ``env`` draws the frames that the model looks at.
     """
     if model is None:
-        assert shown.distance is not None, "the task's own reward is that of a known goal"
-        return -shown.distance[1:]
+        assert recording.distance is not None, "the task's own reward is that of a known goal"
+        return -recording.distance[1:]
 
     def frames(camera: str, where: Array) -> Array:
         size = getattr(model, "frame_size", None)
-        return env.render_states(shown.states[where], camera, size=size)
+        return env.render_states(recording.states[where], camera, size=size)
 
-    valid = np.ones(shown.action.shape[:2], bool)
-    return model.score(Segment(shown.signals, frames, shown.action, valid, shown.place)).reward
+    valid = np.ones(recording.action.shape[:2], bool)
+    return model.score(
+        Segment(recording.signals, frames, recording.action, valid, recording.place)
+    ).reward
 
 
-def write_rollout_video(path: Path, task: Task[Any], shown: Recording, reward: Array) -> None:
+def write_rollout_video(path: Path, task: Task[Any], recording: Recording, reward: Array) -> None:
     """Writes the recorded episodes as one video with their ``reward`` (T, N) below them."""
-    steps, episodes = shown.action.shape[:2]
-    every = max(1, round(FRAME_S / shown.control_dt), steps // MOST_FRAMES)
+    steps, episodes = recording.action.shape[:2]
+    every = max(1, round(FRAME_S / recording.control_dt), steps // MOST_FRAMES)
     env = BatchEnv(task, 1)
     videos = []
     for row in range(episodes):
-        frames = env.render_states(shown.states[::every, row], size=(288, 288))
+        frames = env.render_states(recording.states[::every, row], size=(288, 288))
         curve = np.concatenate([reward[:1, row], reward[:, row]])[::every]
-        held = None if shown.success is None else shown.success[::every, row]
+        held = None if recording.success is None else recording.success[::every, row]
         videos.append(annotate(frames, curve, held, f"episode {row + 1}"))
     env.close()
     together = (grid(images, COLUMNS) for images in zip(*videos, strict=True))
-    write_webm(path, together, fps=1.0 / (every * shown.control_dt), comment=ANNOTATED)
+    write_webm(path, together, fps=1.0 / (every * recording.control_dt), comment=ANNOTATED)

@@ -126,7 +126,7 @@ class _States:
 
 
 def _at_last(formula: Joined) -> Iterator[Formula]:
-    """What all has to hold at the last step: the states of an ``and``, and what holds all along."""
+    """Yields what must hold at the last step: states of an ``and``, and what holds throughout."""
     for part in formula.parts:
         if formula_kind(part) == "state":
             yield part
@@ -147,7 +147,7 @@ def _of_place(atom: Atom, task: GoalTask) -> bool:
 
 
 def _unreachable_text(state: Formula, states: _States) -> str:
-    """What is found in no state, and how far its numbers may go."""
+    """Returns which state was never found, and the limits of its numbers."""
     card = states.task.measured.task_card
     far = [
         text for atom in dict.fromkeys(atoms(state)) for text in _number_hints(atom, state, states)
@@ -160,15 +160,15 @@ def _unreachable_text(state: Formula, states: _States) -> str:
 
 
 def _number_hints(atom: Atom, state: Formula, states: _States) -> Iterator[str]:
-    """For each number of an atom that alone is too much: how near to it states were found."""
+    """Yields, for each number of an atom that makes it unreachable, the nearest value found."""
     for number in PREDICATES[atom.predicate].numbers:
-        asked, usual = atom[number.name], number.default
-        if not isinstance(usual, float) or asked == usual:
+        value, usual = atom[number.name], number.default
+        if not isinstance(usual, float) or value == usual:
             continue
 
         if not states.share(_with(state, atom, number.name, usual)):
             continue
-        found, missing = usual, asked
+        found, missing = usual, value
         for _ in range(HALVINGS):
             middle = (found + missing) / 2
             if states.share(_with(state, atom, number.name, middle)):

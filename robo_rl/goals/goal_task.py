@@ -84,7 +84,8 @@ class GoalTask(TaskWrapper):
         return from_data(self.inner.formula)
 
     def spread_of(self, part: str) -> float | Array:
-        """What the account says of places is small where it matters, and of parts it is exact."""
+        """Returns the observation scale of goal-progress columns: positions matter at small
+        distances, and parts done are exact."""
         if part != ACCOUNT:
             return self.inner.spread_of(part)
         places = math.prod(self._shape[:2])
@@ -97,7 +98,7 @@ class GoalTask(TaskWrapper):
 
     @cached_property
     def measured(self) -> FormulaMargins:
-        """What the formula's predicates measure."""
+        """The quantities that the formula's predicates measure."""
         return formula_margins(self.wanted, from_dict(self.inner.card()))
 
     @cached_property
@@ -128,13 +129,13 @@ class GoalTask(TaskWrapper):
     def bind(self, batch: Batch) -> Any:
         v, n = self.inner.bind(batch), batch.nsim
         signals = self.inner.signals(v)
-        kept = self.measured.begun(signals)
+        remembered = self.measured.begun(signals)
         before = {name: np.zeros_like(signals[name], float) for name in self.measures.before}
         account = {
             "goal_memory": self.automaton.begin(n),
             "goal_chosen": np.zeros((n, len(self.measured.choices))),
             "goal_begin": np.zeros((n, 2)),
-            **{f"goal_{name}": np.zeros_like(array, float) for name, array in kept.items()},
+            **{f"goal_{name}": np.zeros_like(array, float) for name, array in remembered.items()},
             **{f"goal_before_{name}": array for name, array in before.items()},
         }
         return self.with_own(v, account, goal_columns=np.zeros((n, self._width)))
@@ -176,9 +177,9 @@ class GoalTask(TaskWrapper):
         if not self._later:
             return
         done = self.automaton.parts_done(v.goal_memory)[ids]
-        for kept in self._later:
-            rows = ids[done < kept.after]
-            getattr(v, f"goal_{kept.name}")[rows] = signals[kept.signal][rows]
+        for signal in self._later:
+            rows = ids[done < signal.after]
+            getattr(v, f"goal_{signal.name}")[rows] = signals[signal.signal][rows]
 
     def _enter(self, v: Any, ids: Array, signals: Mapping[str, Array]) -> None:
         """Enters the state of rows ``ids`` as it is now into the account and the columns."""
@@ -193,11 +194,11 @@ class GoalTask(TaskWrapper):
     @cached_property
     def _later(self) -> tuple[StoredSignal, ...]:
         """What is kept from later than the first step."""
-        return tuple(kept for kept in self.measured.kept if kept.after)
+        return tuple(signal for signal in self.measured.kept if signal.after)
 
     def _remembered(self, v: Any) -> dict[str, Array]:
-        kept = {one.name: getattr(v, f"goal_{one.name}") for one in self.measured.kept}
-        return self.measured.remembered(kept, v.goal_chosen)
+        arrays = {one.name: getattr(v, f"goal_{one.name}") for one in self.measured.kept}
+        return self.measured.remembered(arrays, v.goal_chosen)
 
     @cached_property
     def _shape(self) -> tuple[int, int, int]:
@@ -271,19 +272,19 @@ class GoalTask(TaskWrapper):
         return {**self.inner.card(), "signals": signals}
 
 
-def with_formula_goal(inner: Task[Any], said: Formula) -> Task[Any]:
+def with_formula_goal(inner: Task[Any], sentence: Formula) -> Task[Any]:
     """``inner`` with a formula for its goal; its episodes are as long as the parts ask for.
     FormulaError where it means nothing here."""
     card = from_dict(inner.card())
-    formula = fill(said, card)
+    formula = fill(sentence, card)
     steps = math.ceil(episode_seconds(formula, card) / inner.control_dt - 1e-6)
     whole = round(max(1, steps) * inner.control_dt, 9)
     return dataclasses.replace(inner, goal=json.dumps(to_data(formula)), episode_s=whole)
 
 
-def make_goal_task(inner: Task[Any], said: Formula) -> GoalTask:
+def make_goal_task(inner: Task[Any], sentence: Formula) -> GoalTask:
     """``with_formula_goal``, with the account of it; NoMargin where it cannot be measured."""
-    made = GoalTask(inner=with_formula_goal(inner, said))
+    made = GoalTask(inner=with_formula_goal(inner, sentence))
     formula_margins(made.wanted, from_dict(inner.card()))
     return made
 

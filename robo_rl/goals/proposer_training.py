@@ -44,8 +44,8 @@ def train_proposer(sentences: Iterable[Labelled], steps: int = 200) -> Proposer:
 
     def loss() -> torch.Tensor:
         optimiser.zero_grad()
-        told = torch.sparse.mm(inputs, weight) + bias
-        value = torch.nn.functional.cross_entropy(told, wanted) + DECAY * weight.square().sum()
+        logits = torch.sparse.mm(inputs, weight) + bias
+        value = torch.nn.functional.cross_entropy(logits, wanted) + DECAY * weight.square().sum()
         value.backward()
         return value
 

@@ -34,7 +34,7 @@ def task_of_config(config: Mapping[str, Any], **more: Any) -> Task[Any]:
 
 @dataclass(frozen=True)
 class Offer:
-    """What a sentence that was not read may have meant."""
+    """A suggestion for a sentence that could not be parsed."""
 
     understood: str  # the interpretation as a sentence with numbers
     option: str  # --goal if a sentence expresses it, else --formula
@@ -57,10 +57,10 @@ class NotRead(ValueError):
         self.why = f"{before}{why}" if why.endswith("?") else f"{before}{why}."
         ways = "; ".join(f"{i}: {offer.understood}" for i, offer in enumerate(self.offers, 1))
         # What may be meant says more than all that could be said.
-        told = f"{self.why} Did you mean {ways}? Say it so." if ways else self.why
+        message = f"{self.why} Did you mean {ways}? Say it so." if ways else self.why
         if not ways and goal.refusal.known:
-            told = f"{told} Available: {some_of(goal.refusal.known.split('; '))}"
-        self.args = (told,)
+            message = f"{message} Available: {some_of(goal.refusal.known.split('; '))}"
+        self.args = (message,)
 
 
 def some_of(sentences: Sequence[str], most: int = 5) -> str:
@@ -90,7 +90,7 @@ class ReadGoal:
         return self.offered(found)
 
     def offered(self, formulas: Iterable[Formula]) -> tuple[Offer, ...]:
-        """What somebody proposes, read back."""
+        """Returns the suggested goal as a ReadGoal."""
         return tuple(_offer(formula, self.card) for formula in formulas)
 
     @property
@@ -107,7 +107,7 @@ class ReadGoal:
 
     @property
     def understood(self) -> str:
-        """What was read, in one sentence with its numbers; NotRead where nothing was."""
+        """The parsed goal as one sentence with its numbers; NotRead where it was not parsed."""
         if self.formula is None:
             raise NotRead(self)
         return to_sentence(fill(self.formula, self.card), self.card)

@@ -68,7 +68,8 @@ def _names_what_is_there(goal: ReadGoal) -> bool:
 
 
 def _known_mentions(goal: ReadGoal) -> int:
-    """How many of a task's things a sentence names in words that are not all known."""
+    """Returns how many of a task's objects a sentence names, also in words that are only partly
+    known."""
     things = EntityNames(goal.card)
     if goal.refusal is None or goal.refusal.code != "unknown_word" or things.actor is None:
         return 0

@@ -14,7 +14,7 @@ Array = np.ndarray
 
 
 class Embeddings:
-    """Those of the newest ``room`` steps, of ``rows`` rows, ``width`` numbers each."""
+    """Embeddings of the newest ``room`` steps of ``rows`` environments, ``width`` numbers each."""
 
     def __init__(self, room: int, rows: int, width: int, first: int):
         """ValueError where there is no memory for so many."""
@@ -54,7 +54,7 @@ class Embeddings:
         return max(self._first, self._end - len(self._ring))
 
     def state_dict(self) -> dict[str, Array]:
-        """What is kept."""
+        """Returns the stored embeddings."""
         span = self._oldest, self._end
         return {
             "shape": np.array(self._ring.shape),
@@ -65,10 +65,10 @@ class Embeddings:
 
     @classmethod
     def from_state_dict(cls, saved: Mapping[str, Array]) -> Embeddings:
-        """From ``state_dict``."""
+        """Restores the embeddings from ``state_dict``."""
         first, end = (int(step) for step in saved["span"])
-        kept = cls(*saved["shape"].tolist(), first)
-        kept._end = end
-        restore_ring(saved, "ring", kept._ring, first)
-        restore_ring(saved, "seen", kept._seen, first)
-        return kept
+        store = cls(*saved["shape"].tolist(), first)
+        store._end = end
+        restore_ring(saved, "ring", store._ring, first)
+        restore_ring(saved, "seen", store._seen, first)
+        return store

@@ -19,7 +19,7 @@ BLOCK = 64  # rows that a policy is asked for at once, whoever of them is left
 
 
 class EpisodeOutcome(NamedTuple):
-    """What became of one episode of every row."""
+    """The result of one episode in every environment."""
 
     success: Array  # (N,) bool, at its end
     distance: Array  # (N,) final distance to the goal; nan without a distance

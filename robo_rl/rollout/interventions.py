@@ -63,7 +63,7 @@ class Interventions:
         return np.where(chosen & (env_steps < self.until), here, np.inf)
 
     def pop_share(self) -> float:
-        """Of the steps since the last call, the share that was somebody else's."""
+        """Returns the share of the steps since the last call that were taken over."""
         steps, taken = self._counts
         self._counts[:] = 0
         return float(taken / max(steps, 1))

@@ -35,7 +35,7 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class Packing:
-    """Where fragments of a block (T, N) lie as columns (L, C): a map there and back."""
+    """A two-way map between fragments of a block (T, N) and columns (L, C)."""
 
     step: Array  # (L, C) int, step of the block; past a fragment's end its last step
     row: Array  # (C,) int
@@ -182,9 +182,9 @@ class Scorer:
                 _check(output, valid, type(self.model).__name__)
                 blocks.put(packing, output, valid, done)
                 if output.rows is not None:
-                    if kept := self._embeddings(trace, start, output.rows.shape[2]):
-                        kept.reach(last)
-                        kept.put(steps, rows, output.rows, packing.valid)
+                    if store := self._embeddings(trace, start, output.rows.shape[2]):
+                        store.reach(last)
+                        store.put(steps, rows, output.rows, packing.valid)
             if len(blocks.versions) == 1:
                 break
         else:
@@ -232,8 +232,8 @@ class Scorer:
         frames = _no_frames
         if "frames" in needs:
             length = packing.valid.sum(axis=0)
-            looks = trace.observations(FRAMES, steps, rows)
-            frames = StoredFrames(looks, length, self.observer.frames)
+            frame_states = trace.observations(FRAMES, steps, rows)
+            frames = StoredFrames(frame_states, length, self.observer.frames)
         names = [name for name in trace.names if name != FRAMES] if "signals" in needs else []
         flags = (trace.flags[name][at, rows] for name in ("step", "last", "terminated"))
         return Segment(
@@ -259,7 +259,7 @@ class Scorer:
         return means
 
     def state_dict(self) -> dict[str, Array]:
-        """What ``pop_means`` is to say next."""
+        """Returns what ``pop_means`` continues from."""
         sums = {name: np.array(total) for name, total in self._sums.items()}
         return {"scored": np.array(self._scored), **add_prefix("sum", sums)}
 

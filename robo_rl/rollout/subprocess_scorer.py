@@ -45,7 +45,7 @@ def scorer_cpu_seconds() -> float:
 
 
 class ScoredBlock(NamedTuple):
-    """What became of the steps from ``first`` on."""
+    """The scores of the steps from ``first`` on."""
 
     first: int
     output: RewardOutput  # (T, N)
@@ -70,7 +70,7 @@ class SubprocessScorer:
 
     @property
     def pid(self) -> int:
-        """Of its process."""
+        """The process ID of the scorer."""
         assert self._process.pid is not None  # it was started
         return self._process.pid
 
@@ -93,7 +93,8 @@ class SubprocessScorer:
         self.under_way += 1
 
     def take(self, wait: bool = False) -> ScoredBlock | None:
-        """What was scored next; None where nothing is ready, unless one is to ``wait`` for it."""
+        """Returns the next scored block; None where none is ready, unless it is to ``wait`` for
+        one."""
         try:
             if not (wait or self._from.poll()):
                 return None
@@ -126,7 +127,7 @@ def _end(judge: BaseProcess, *ends: Connection) -> None:
 
 
 def _judge(recipe: Recipe, sent: Connection, done: Connection) -> None:
-    """In the process: scores block after block."""
+    """Runs in the subprocess: scores block after block."""
     limit_cores(1)
     blocks: queue.SimpleQueue[tuple[int, list[Transition], int]] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(sent, blocks), daemon=True).start()
@@ -149,13 +150,13 @@ def _judge(recipe: Recipe, sent: Connection, done: Connection) -> None:
             done.send(ScoredBlock(first + known, _concatenate(parts), drawn, scorer.pop_seconds()))
     except Exception as error:
         # Not every error can be sent as it is.
-        told = ValueError(str(error) or type(error).__name__)
-        told.add_note(traceback.format_exc())
-        done.send(told)
+        reported = ValueError(str(error) or type(error).__name__)
+        reported.add_note(traceback.format_exc())
+        done.send(reported)
 
 
 def _receive(sent: Connection, blocks: queue.SimpleQueue) -> None:
-    """Empties the pipe while the judge thinks, so that nobody waits to fill it."""
+    """Empties the pipe while the scorer computes, so that no sender waits."""
     while True:
         try:
             blocks.put(sent.recv())
@@ -171,7 +172,7 @@ def _scored(scorer: Scorer, trace: Trace, steps: list[Transition]) -> RewardOutp
 
 
 def _concatenate(parts: list[RewardOutput]) -> RewardOutput:
-    """One output of several that follow each other; what each has."""
+    """Joins consecutive outputs into one."""
     names = dict.fromkeys(name for part in parts for name in part.components)
     components = {
         name: np.concatenate([p.components.get(name, np.zeros_like(p.reward)) for p in parts])

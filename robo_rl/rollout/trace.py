@@ -26,7 +26,7 @@ FLAGS = ("step", "last", "terminated", "diverged")  # what is kept of a transiti
 
 
 class Transition(NamedTuple):
-    """One step of all rows."""
+    """One step of all environments."""
 
     before: Look
     after: Look
@@ -67,16 +67,16 @@ class Observer:
         self, previous: Look | None = None, changed: Array | None = None
     ) -> dict[str, Array]:
         """{name: (N, ...)} of all rows now; with ``previous``, only rows ``changed`` have moved."""
-        look = self.sim.signals() if "signals" in self.needs else {}
+        observation = self.sim.signals() if "signals" in self.needs else {}
         if "frames" in self.needs:
             if isinstance(self.sim, HasStates):
-                look[FRAMES] = self.sim.state()
+                observation[FRAMES] = self.sim.state()
             elif previous is None or changed is None:
-                look[FRAMES] = self._render(None)
+                observation[FRAMES] = self._render(None)
             else:
-                look[FRAMES] = previous[FRAMES].copy()
-                look[FRAMES][changed] = self._render(changed)
-        return look
+                observation[FRAMES] = previous[FRAMES].copy()
+                observation[FRAMES][changed] = self._render(changed)
+        return observation
 
     def _render(self, ids: Array | None) -> Array:
         frames = self.sim.render(ids, self.sim.cameras[0])
@@ -123,11 +123,12 @@ class Trace:
         self.embeddings: Embeddings | None = None
 
     @staticmethod
-    def step_bytes(look: Look, action: Array) -> int:
-        """What a transition of such a look and action (N, act_dim) takes, in all rows."""
-        looked = sum(array.nbytes for array in look.values())
+    def step_bytes(observation: Look, action: Array) -> int:
+        """Returns the bytes of a transition with such an observation and action (N, act_dim), over
+        all environments."""
+        observed_bytes = sum(array.nbytes for array in observation.values())
         rows, done, step, flags = len(action), 2 * 8, 4, len(FLAGS) - 1
-        return looked + action.nbytes + rows * (done + step + flags)
+        return observed_bytes + action.nbytes + rows * (done + step + flags)
 
     def add(self, step: Transition) -> None:
         """Copies one transition in; the first one decides names, shapes and dtypes."""
@@ -137,8 +138,8 @@ class Trace:
         self._begun.pop(self.count - self.capacity, None)
         begun = step.first if self.count > self._first else np.ones_like(step.first)
         if begun.any():
-            look = {name: array[begun] for name, array in step.before.items()}
-            self._begun[self.count] = np.flatnonzero(begun), look
+            start = {name: array[begun] for name, array in step.before.items()}
+            self._begun[self.count] = np.flatnonzero(begun), start
         for name, ring in self._after.items():
             ring[self.count % len(ring)] = step.after[name]
         self.action[at] = step.action
@@ -149,7 +150,7 @@ class Trace:
 
     @property
     def names(self) -> list[str]:
-        """What a look consists of."""
+        """The names of an observation's arrays."""
         return list(self._after)
 
     def observations(self, name: str, steps: Array, rows: Array) -> Array:
@@ -171,18 +172,18 @@ class Trace:
         at = np.flatnonzero(begun | (steps == self._first))
         at = at[np.argsort(steps[at], kind="stable")]
         for same in np.split(at, np.flatnonzero(np.diff(steps[at])) + 1) if len(at) else ():
-            who, look = self._begun[int(steps[same[0]])]
-            found[same] = look[name][np.searchsorted(who, rows[same])]
+            who, start = self._begun[int(steps[same[0]])]
+            found[same] = start[name][np.searchsorted(who, rows[same])]
         return found
 
     def step(self, number: int) -> Transition:
         """The transition ``number``, which must be one that is kept."""
         rows = np.arange(self.action.shape[1])
-        looks = {
+        pairs = {
             name: self.observations(name, np.full((1, len(rows)), number), rows)
             for name in self._after
         }
-        before, after = ({name: look[side] for name, look in looks.items()} for side in (0, 1))
+        before, after = ({name: pair[side] for name, pair in pairs.items()} for side in (0, 1))
         at = number % self.capacity
         flags = {name: array[at] for name, array in self.flags.items()}
         return Transition(before, after, self.action[at], **flags)
@@ -218,8 +219,8 @@ class Trace:
         state["begun/step"] = np.repeat(list(begun), [len(rows) for rows, _ in begun.values()])
         state["begun/row"] = np.concatenate([rows for rows, _ in begun.values()])
         for name in self._after:
-            looks = [look[name] for _, look in begun.values()]
-            state[f"begun/look/{name}"] = np.concatenate(looks)
+            starts = [begun_obs[name] for _, begun_obs in begun.values()]
+            state[f"begun/look/{name}"] = np.concatenate(starts)
         if self.embeddings is not None:
             state |= add_prefix("embeddings", self.embeddings.state_dict())
         return state
@@ -230,21 +231,21 @@ class Trace:
         if "begun/step" not in saved:
             return
         steps, rows = saved["begun/step"], saved["begun/row"]
-        looks = dict(select_prefix(saved, "begun/look"))
+        starts = dict(select_prefix(saved, "begun/look"))
         self._first = int(steps[0])
         flags = {name: saved[f"{name}/00000"][0] for name in FLAGS}
-        one = {name: array[: len(flags["step"])] for name, array in looks.items()}
+        one = {name: array[: len(flags["step"])] for name, array in starts.items()}
         self._allocate(Transition(one, one, saved["action/00000"][0], **flags))
         for name, ring in self._rings().items():
             restore_ring(saved, name, ring, self._first)
         self._begun = {}
         edges = [*np.flatnonzero(np.diff(steps, prepend=-1)), len(steps)]
         for at, to in itertools.pairwise(edges):
-            look = {name: array[at:to] for name, array in looks.items()}
-            self._begun[int(steps[at])] = rows[at:to], look
+            start = {name: array[at:to] for name, array in starts.items()}
+            self._begun[int(steps[at])] = rows[at:to], start
         self.embeddings = None
-        if len(kept := select_prefix(saved, "embeddings")):
-            self.embeddings = Embeddings.from_state_dict(kept)
+        if len(embeddings := select_prefix(saved, "embeddings")):
+            self.embeddings = Embeddings.from_state_dict(embeddings)
 
     def _rings(self) -> dict[str, Array]:
         return {

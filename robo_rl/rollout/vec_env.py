@@ -117,7 +117,7 @@ class SB3VecEnv(VecEnv):
 
     @property
     def looked(self) -> Look:
-        """What was recorded of all rows as they are now."""
+        """The recorded observation of all environments in their present state."""
         return self._look
 
     def last_step(self) -> Transition:
@@ -153,7 +153,7 @@ class SB3VecEnv(VecEnv):
         }
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> bool:
-        """Continues from ``state_dict``; False when the episodes had to be started anew."""
+        """Restores ``state_dict``; returns False where episodes had to start again."""
         counters = (int(count) for count in saved["counters"])
         self.env_steps, self.diverged, self.observer.frames_rendered = counters
         if self.scale is not None:

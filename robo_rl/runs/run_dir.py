@@ -4,7 +4,7 @@
 runs/<name>/config.json      the resolved configuration
             versions.json    versions, threads and processor that it was begun with
             metrics.csv      one row per rollout, appended; readable after a crash
-            looks.csv        one row per evaluation on selection episodes while it learned
+            looks.csv        one row per periodic evaluation on validation episodes
             tensorboard/     the rows of both once more, for TensorBoard
             checkpoints/step_00012800/{weights.safetensors, state.npz, meta.json}
                         best/          the weights of the policy that did best in looks.csv

@@ -53,7 +53,7 @@ def format_bytes(count: float) -> str:
 
 
 def _of_groups(root: Path = Path("/sys/fs/cgroup"), mine: Path = Path("/proc/self/cgroup")) -> list:
-    """What is left of each limit of a control group that this process is in."""
+    """Returns the memory left under each limit of this process's control groups."""
     found: list[int] = []
     try:
         lines = mine.read_text().splitlines()
@@ -80,7 +80,7 @@ def _files(version: int) -> list[tuple[str, ...]]:
 
 
 def _number(folder: Path, name: str, line: str = "") -> int | None:
-    """What a file says, or a line of it; None where it says none."""
+    """Returns the number in a file, or in one of its lines; None without one."""
     try:
         words = (folder / name).read_text().split()
         return int(words[words.index(line) + 1] if line else words[0])

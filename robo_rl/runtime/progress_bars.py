@@ -51,5 +51,5 @@ class _Stages:
             for task in self._tasks.values():
                 self._progress.update(task, completed=1.0)
             self._tasks[stage] = self._progress.add_task(stage, total=1.0)
-        said = f"{stage:8} {note}" if note else f"{stage:8}"
-        self._progress.update(self._tasks[stage], completed=share, description=said)
+        text = f"{stage:8} {note}" if note else f"{stage:8}"
+        self._progress.update(self._tasks[stage], completed=share, description=text)

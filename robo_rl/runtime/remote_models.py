@@ -38,7 +38,7 @@ SHOWN = 288  # px, height of frames that are drawn for a model
 
 @dataclass(frozen=True, kw_only=True)
 class RemoteModelConfig:
-    """Where a model is, and what may be spent on it."""
+    """Address and budget of a remote model."""
 
     base_url: str = "https://api.openai.com/v1"  # any OpenAI-compatible endpoint
     key_variable: str = "OPENAI_API_KEY"  # environment variable of the API key; empty: none
@@ -53,11 +53,11 @@ class RemoteModelConfig:
     cassette: str = ""  # file of answers: replayed if it exists, else recorded
 
     def budget(self) -> Budget:
-        """What may be spent, of which nothing is."""
+        """Returns the unspent budget."""
         return Budget(self.tokens, self.money, self.calls)
 
     def endpoint(self, model: str, **more: int) -> Endpoint:
-        """Where ``model`` is."""
+        """Returns the endpoint of ``model``."""
         return Endpoint(
             model,
             public_url(self.base_url),
@@ -89,7 +89,7 @@ def connect(
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeConfig(RemoteModelConfig):
-    """Where a model that looks at frames is, how it is asked, and what may be spent on it."""
+    """Address, queries and budget of a remote vision-language model."""
 
     tokens: int = 2_000_000  # token budget
     calls: int = 1_000  # call budget, including failed attempts
@@ -118,7 +118,8 @@ def is_judge(name: str) -> bool:
 
 
 def make_judge(name: str, config: JudgeConfig) -> tuple[VideoJudge, Budget]:
-    """Who is called ``name``, and what may be spent; ValueError and ModelError say why not."""
+    """Returns the remote model ``name`` and its budget; raises ValueError or ModelError where it
+    cannot be used."""
     kind, _, what = name.partition(":")
     budget = config.budget()
     if not is_judge(name):
@@ -149,7 +150,7 @@ def frame_size(camera: Camera, height: int) -> tuple[int, int] | None:
 
 
 def answer_cache(config: JudgeConfig) -> Cache:
-    """Where answers are kept."""
+    """The folder of cached answers."""
     return Cache(Path(config.cache) if config.cache else cache_dir() / "answers")
 
 

@@ -28,7 +28,7 @@ PATIENCE = 20.0  # a busy machine is not the program's fault
 
 @dataclass(frozen=True)
 class ProcessLimits:
-    """What the process may use."""
+    """Resource limits of the subprocess."""
 
     seconds: float = 10.0  # per job, of processor time; of wall time PATIENCE times as many
     memory: int = 2 << 30  # bytes of address space
@@ -38,7 +38,7 @@ class ProcessLimits:
 def preflight(
     jobs: Sequence[Job], card: TaskCard, limits: ProcessLimits | None = None
 ) -> list[list[Diagnostic]]:
-    """What is wrong with each job; an empty list for one that may be trained with."""
+    """Returns the findings on each job; an empty list for a program that may be trained with."""
     limits = limits or ProcessLimits()
     found: list[list[Diagnostic]] = []
     while len(found) < len(jobs):

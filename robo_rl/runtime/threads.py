@@ -44,28 +44,28 @@ def set_threads(simulation: int = 0, *, learning: int = 1) -> int:
 
 
 def simulation_threads() -> int:
-    """How many threads simulate, as ``set_threads`` last had it."""
+    """Returns the number of simulation threads, as last given to ``set_threads``."""
     return _simulation
 
 
 def cores() -> int:
-    """How many cores this program may take; ValueError where ``ROBO_RL_CORES`` is no number."""
-    asked = os.environ.get(CORES, "")
-    if not asked:
+    """Returns the number of cores this program may use; ValueError where ``ROBO_RL_CORES`` is not a
+    number."""
+    setting = os.environ.get(CORES, "")
+    if not setting:
         return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    if not asked.isdecimal() or int(asked) < 1:
-        raise ValueError(f"{CORES} must be a whole number from 1, got {asked!r}")
-    return int(asked)
+    if not setting.isdecimal() or int(setting) < 1:
+        raise ValueError(f"{CORES} must be a whole number from 1, got {setting!r}")
+    return int(setting)
 
 
 def limit_cores(count: int) -> None:
-    """What this program and those that it starts may take from now on."""
+    """Limits the cores of this program and of those that it starts from now on."""
     os.environ[CORES] = str(count)
 
 
 def user_environment() -> dict[str, str]:
-    """The environment variables without those set here: what a program has that somebody starts
-    beside ours."""
+    """Returns the environment variables without those set here, for programs that are not ours."""
     ours = (*_COMPUTE, _GL, _WAIT)
     return {name: value for name, value in os.environ.items() if name not in ours}
 

@@ -101,7 +101,7 @@ def start_worker(child: BaseProcess) -> None:
 
 
 def _answers(pipe: Connection, share: int, work: Callable[..., Any]) -> None:
-    """In the process: sends what became of each piece of work, until there is no more."""
+    """Runs in the worker: sends the result of each piece of work, until there is no more."""
     limit_cores(share)
     while True:
         try:

@@ -95,7 +95,7 @@ def markdown(summary: Mapping[str, Any]) -> str:
         "",
         "## Candidates",
         "",
-        "Success on the selection seeds after each rung's steps: chosen by, so not to be quoted.",
+        "Success on validation seeds after each rung's steps; it selects, so do not quote it.",
         "",
         f"| name | round | from | change | {' | '.join(f'{s:,}' for s in summary['ladder'])} |",
         f"|---|---|---|---|{'---|' * len(summary['ladder'])}",

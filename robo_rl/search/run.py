@@ -30,7 +30,7 @@ from reward_models.remote.transport import Budget
 from reward_models.writers.template_writer import NoTemplate, write_program
 from robo_rl.config.train_config import from_json
 from robo_rl.evaluation.baselines import measure_baselines
-from robo_rl.evaluation.evaluate import SELECT_SEED, TEST_SEED
+from robo_rl.evaluation.evaluate import TEST_SEED, VALIDATION_SEED
 from robo_rl.goals.reading import NotRead, ReadGoal, read_goal, task_of_config
 from robo_rl.reward_analysis.screening import archive_episodes, screen_program
 from robo_rl.runs.run_dir import (
@@ -242,7 +242,7 @@ class _Search:
                 c.text,
                 steps,
                 SEARCH_SEED + config.seed,
-                SELECT_SEED + config.seed,
+                VALIDATION_SEED + config.seed,
                 config.validation_episodes,
             )
             for c in new
@@ -384,7 +384,7 @@ class _Search:
             "ladder": config.ladder,
             "seeds": {
                 "search": [SEARCH_SEED + config.seed],
-                "selection": [SELECT_SEED + config.seed],
+                "selection": [VALIDATION_SEED + config.seed],
                 "final_training": sorted({e["seed"] for e in self.finals.values()}),
                 "test": [TEST_SEED],
             },

@@ -68,9 +68,9 @@ def clone(dataset: Path, config: CloneConfig, *, console: Console | None = None)
         learner = cloned(demos, config, run, console)
         seconds["train"], begun = time.monotonic() - begun, time.monotonic()
         with stage_progress(console) as progress:
-            exam = {"episodes": config.episodes, "seed": EVAL_SEEDS[config.eval_seeds]}
-            judged = evaluate(task, learner.act, **exam, shaped=demos.shaped, progress=progress)
-        told = f"none: cloned from {demos.episodes} episodes of the {demos.by}"
+            sample = {"episodes": config.episodes, "seed": EVAL_SEEDS[config.eval_seeds]}
+            judged = evaluate(task, learner.act, **sample, shaped=demos.shaped, progress=progress)
+        reward_text = f"none: cloned from {demos.episodes} episodes of the {demos.by}"
         bundle = run.path / "bundle" if has_arm(task) else None
         if bundle is None:
             export_policy(learner, task, run.path / POLICY)
@@ -80,7 +80,7 @@ def clone(dataset: Path, config: CloneConfig, *, console: Console | None = None)
                 learner,
                 task,
                 goal,
-                told,
+                reward_text,
                 judged.as_dict(),
                 bundle,
                 reward_model="none",
@@ -94,7 +94,7 @@ def clone(dataset: Path, config: CloneConfig, *, console: Console | None = None)
                 "formula": "" if goal.formula is None else str(goal.formula),
                 "truth": goal.key,
                 "reward": "none",
-                "captions": told,
+                "captions": reward_text,
                 "sees": f"{len(demos.obs):,} steps of {demos.episodes} episodes",
                 "scorer": {},
                 "evaluation": judged.as_dict(),
@@ -120,14 +120,16 @@ def cloned(
     learner = make_learner(tuning, env, seed=config.seed)
     assert learner.normaliser is not None
     learner.normaliser.take_at_least(env.least_spread)  # few episodes say little of a spread
-    shown = np.ones(len(demos.obs), bool)
+    used = np.ones(len(demos.obs), bool)
     if demos.episodes >= HELD_OUT:
-        shown = demos.episode % HELD_OUT != HELD_OUT - 1
-    seen = demos.obs[shown]
-    warn_of_outliers(seen, learner.normaliser.update(seen), env.obs_names, "demonstrated step")
+        used = demos.episode % HELD_OUT != HELD_OUT - 1
+    used_obs = demos.obs[used]
+    warn_of_outliers(
+        used_obs, learner.normaliser.update(used_obs), env.obs_names, "demonstrated step"
+    )
     policy = learner.algorithm.policy
     obs, action = torch.from_numpy(demos.obs), torch.from_numpy(demos.action)
-    seen, unseen = (torch.from_numpy(np.flatnonzero(mask)) for mask in (shown, ~shown))
+    fitted, held_out = (torch.from_numpy(np.flatnonzero(mask)) for mask in (used, ~used))
 
     def error(ids: torch.Tensor) -> torch.Tensor:
         return mse_loss(policy.get_distribution(obs[ids]).distribution.mean, action[ids])
@@ -137,7 +139,7 @@ def cloned(
     rng, total = np.random.default_rng(config.seed), 0.0
     bar = track(range(1, config.updates + 1), "clone   ", console=console, disable=console is None)
     for update in bar:
-        loss = error(seen[torch.from_numpy(rng.integers(0, len(seen), config.batch_size))])
+        loss = error(fitted[torch.from_numpy(rng.integers(0, len(fitted), config.batch_size))])
         adam.zero_grad()
         loss.backward()
         adam.step()
@@ -145,9 +147,9 @@ def cloned(
         total += loss.item()
         if update % ROW_EVERY == 0:
             row = {"updates": update, "error": total / ROW_EVERY}
-            if len(unseen):
+            if len(held_out):
                 with torch.no_grad():
-                    row["error_held_out"] = error(unseen).item()
+                    row["error_held_out"] = error(held_out).item()
             run.append(row)
             total = 0.0
     for name, weight in policy.named_parameters():

@@ -18,7 +18,7 @@ from reward_models.base import from_dict
 from reward_models.goals import Refusal
 from robo_rl.config.train_config import TrainConfig
 from robo_rl.evaluation.baselines import Baselines, SuccessRate, untrained_policy
-from robo_rl.evaluation.evaluate import SELECT_SEED, TEST_SEED
+from robo_rl.evaluation.evaluate import TEST_SEED, VALIDATION_SEED
 from robo_rl.goals.reading import ReadGoal
 from robo_rl.rewards import BuiltReward, make_reward, reward_type
 from sims.external.gymnasium_env import GymnasiumEnv
@@ -33,7 +33,7 @@ FEW = 100  # episodes of each floor: somebody else's simulator may be slow
 
 @dataclass(frozen=True)
 class GymnasiumEvaluation:
-    """What ``episodes`` episodes of a policy were worth."""
+    """The returns of a policy in ``episodes`` episodes."""
 
     episodes: int
     return_mean: float
@@ -51,11 +51,11 @@ class GymnasiumEvaluation:
         if self.successes is None:
             unjudged = "success not measured: the env does not report it"
             return f"{worth}, n={self.episodes}){less}; {unjudged}"
-        said = f"{worth}){less}; success {SuccessRate(self.successes, self.episodes).line()}"
+        text = f"{worth}){less}; success {SuccessRate(self.successes, self.episodes).line()}"
         if self.successes_once is not None:
             once = SuccessRate(self.successes_once, self.episodes).line(self.episodes)
-            said += f" at the end of an episode, {once} at any step"
-        return said if self.floors is None else f"{said}; {self.floors.line(self.episodes)}"
+            text += f" at the end of an episode, {once} at any step"
+        return text if self.floors is None else f"{text}; {self.floors.line(self.episodes)}"
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-able."""
@@ -103,7 +103,7 @@ def gymnasium_reward(
 
 def reports_success(config: TrainConfig) -> bool:
     """Whether the env says of an episode that it succeeded or did not; one is played to see it."""
-    return _played(config, 1, SELECT_SEED, _zero_action)[1] is not None
+    return _played(config, 1, VALIDATION_SEED, _zero_action)[1] is not None
 
 
 def evaluate_gymnasium(
@@ -120,8 +120,8 @@ def evaluate_gymnasium(
     Floors are measured ``beneath`` it, each time: nobody here can tell when such an env has
     changed.
     """
-    told = partial(progress, "evaluate")
-    worth, success, once = _played(config, episodes, seed, lambda sim: act, told)
+    report = partial(progress, "evaluate")
+    worth, success, once = _played(config, episodes, seed, lambda sim: act, report)
     floors, less = None, None
     if beneath:
         few = min(episodes, FEW)

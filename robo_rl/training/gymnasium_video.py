@@ -50,14 +50,14 @@ def record_episodes(
     sim = make_gymnasium_env(config, EPISODES, seed, frames=True)
     try:
         obs = sim.reset()
-        frames, looked, signals, actions, rewards, live = [], [], [sim.signals()], [], [], []
+        frames, model_frames, signals, actions, rewards, live = [], [], [sim.signals()], [], [], []
         terminated = []
 
         def look() -> None:  # not kept as it is: an env may draw a megabyte a step
             drawn = sim.render()
             height, width = drawn.shape[1:3]
             frames.append(resize_frames(drawn, (HEIGHT, 2 * round(HEIGHT * width / height / 2))))
-            looked.append(resize_frames(drawn, size, crop))
+            model_frames.append(resize_frames(drawn, size, crop))
 
         look()
         over = np.zeros(EPISODES, bool)
@@ -73,38 +73,40 @@ def record_episodes(
             obs = step.obs
     finally:
         sim.close()
-    told = {name: np.stack([s[name] for s in signals]) for name in signals[0]}
+    stacked = {name: np.stack([s[name] for s in signals]) for name in signals[0]}
     arrays = (np.stack(rows) for rows in (actions, rewards, live))
     place = positions_from_start(np.stack(live), np.stack(terminated))
     return RecordedEpisodes(
-        np.stack(frames), np.stack(looked), told, *arrays, place, sim.control_dt
+        np.stack(frames), np.stack(model_frames), stacked, *arrays, place, sim.control_dt
     )
 
 
-def step_rewards(model: RewardModel | None, seen: RecordedEpisodes) -> Array:
+def step_rewards(model: RewardModel | None, recorded: RecordedEpisodes) -> Array:
     """(T, N) what ``model`` pays for each step; None: the env itself."""
     if model is None:
-        return np.where(seen.live, seen.reward, 0.0)
+        return np.where(recorded.live, recorded.reward, 0.0)
 
     def frames(camera: str, where: Array) -> Array:
-        return seen.looked[where]
+        return recorded.looked[where]
 
-    return model.score(Segment(seen.signals, frames, seen.action, seen.live, seen.place)).reward
+    return model.score(
+        Segment(recorded.signals, frames, recorded.action, recorded.live, recorded.place)
+    ).reward
 
 
-def write_gymnasium_video(folder: Path, seen: RecordedEpisodes, reward: Array) -> None:
+def write_gymnasium_video(folder: Path, recorded: RecordedEpisodes, reward: Array) -> None:
     """Writes the episodes as one video with ``reward`` (T, N) below them, and the stills of the
     steps that were paid most."""
     every = -(-len(reward) // MOST_FRAMES)
     videos = []
-    for row in range(seen.frames.shape[1]):
+    for row in range(recorded.frames.shape[1]):
         curve = np.concatenate([reward[:1, row], reward[:, row]])[::every]
-        videos.append(annotate(seen.frames[::every, row], curve, None, f"episode {row + 1}"))
+        videos.append(annotate(recorded.frames[::every, row], curve, None, f"episode {row + 1}"))
     together = (grid(images, len(images)) for images in zip(*videos, strict=True))
-    write_webm(folder / FILM, together, fps=1.0 / (every * seen.control_dt), comment=ANNOTATED)
+    write_webm(folder / FILM, together, fps=1.0 / (every * recorded.control_dt), comment=ANNOTATED)
     stills = [
-        _titled(seen.frames[t + 1, n], f"{reward[t, n]:.3f}")
-        for t, n in highest_rewards(reward, seen.live)
+        _titled(recorded.frames[t + 1, n], f"{reward[t, n]:.3f}")
+        for t, n in highest_rewards(reward, recorded.live)
     ]
     blank = [np.zeros_like(stills[0])] * (-len(stills) % COLUMNS)
     sheet = grid([*stills, *blank], COLUMNS)

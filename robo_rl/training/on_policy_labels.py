@@ -121,7 +121,7 @@ def on_policy_audit(scene: DistilledScene, env: BatchEnv, act: Act) -> dict[str,
 
 
 def _embedded(scene: DistilledScene, env: BatchEnv, states: Array) -> Array:
-    """What the encoder says of frames of ``states`` (M, nstate), rendered now."""
+    """Returns the encoder's embeddings of frames of ``states`` (M, nstate), rendered now."""
     return scene.encoder.encode(env.render_states(states, scene.encoder.camera))
 
 

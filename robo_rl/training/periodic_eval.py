@@ -10,7 +10,7 @@ import numpy as np
 
 from reward_models.base import RewardModel
 from robo_rl.config.train_config import SettledConfig
-from robo_rl.evaluation.evaluate import SELECT_SEED
+from robo_rl.evaluation.evaluate import VALIDATION_SEED
 from robo_rl.evaluation.overoptimization import OveroptimizationMonitor
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner
@@ -25,14 +25,14 @@ from sims.utils.prefixed_dict import add_prefix, select_prefix
 Array = np.ndarray
 Figures = Mapping[str, float]
 
-SHARE = 3  # a look costs at most one in so many of the env steps between two of them
+SHARE = 3  # an evaluation costs at most a third of the env steps between two of them
 
 
 class EvalCallback(Hook):
-    """Judges deterministic episodes on the selection seed every so often, and at the end.
+    """Evaluates deterministic episodes of the validation seed at intervals, and at the end.
 
-    Quoted figures stay the final policy's: the best of many looks is better than it will be seen
-    again. Each look is a row of the run's ``looks.csv``.
+    Quoted figures are the final policy's: the best of many evaluations is biased upwards. Each
+    evaluation is a row of the run's ``looks.csv``.
     """
 
     name = "looks"
@@ -47,14 +47,14 @@ class EvalCallback(Hook):
         cost: int,
         stop_at: float = 0.0,
         stop_overoptimised: bool = False,
-        told: Callable[[Mapping[str, float]], None] = lambda row: None,
+        on_evaluation: Callable[[Mapping[str, float]], None] = lambda row: None,
         warn: Callable[[str], None] = lambda text: None,
     ):
         """``judge`` answers figures, ``success`` or else ``return`` among them, in about ``cost``
         env steps (0: who learns makes none); ``eval_points`` in ``env_steps`` are asked for.
         Training ends once success is ``stop_at`` (0: never), or with ``stop_overoptimised`` once
         an evaluation finds that."""
-        self._judge, self._run, self._told, self._warn = judge, run, told, warn
+        self._judge, self._run, self._told, self._warn = judge, run, on_evaluation, warn
         self._last, self._stop_at, self._stop_turned = env_steps, stop_at, stop_overoptimised
         self._every = max(math.ceil(env_steps / eval_points), SHARE * cost)
         self._next, self._seen_at = self._every, -1
@@ -126,8 +126,8 @@ def make_eval_callback(
     reward: RewardModel | None,
     warn: Callable[[str], None] = lambda text: None,
 ) -> EvalCallback:
-    """Looks at episodes in all rows of ``env``, the same ones every time, and at what ``reward``
-    pays them."""
+    """Evaluates the same episodes in all environments of ``env`` each time, and records
+    ``reward``'s sum."""
     return EvalCallback(
         OveroptimizationMonitor(env, reward, sparse=config.reward == "sparse"),
         run,
@@ -136,7 +136,7 @@ def make_eval_callback(
         cost=env.num_envs * env.max_steps * config.tuning.makes_steps,
         stop_at=config.stop_at,
         stop_overoptimised=config.stop_overoptimised,
-        told=board.log_evaluation,
+        on_evaluation=board.log_evaluation,
         warn=warn,
     )
 
@@ -144,10 +144,12 @@ def make_eval_callback(
 def make_gymnasium_eval_callback(
     run: RunDir, config: SettledConfig, sim: GymnasiumEnv, board: TensorBoardWriter
 ) -> EvalCallback:
-    """Looks at somebody else's env: what it returns, and success where it says so."""
+    """Evaluates a policy in an external env: its return, and success where the env reports it."""
 
     def judge(act: Act) -> dict[str, float]:
-        found = evaluate_gymnasium(config, act, config.eval_episodes, SELECT_SEED, beneath=False)
+        found = evaluate_gymnasium(
+            config, act, config.eval_episodes, VALIDATION_SEED, beneath=False
+        )
         figures = {"return": found.return_mean}
         if found.successes is not None:
             figures["success"] = found.successes / found.episodes
@@ -160,5 +162,5 @@ def make_gymnasium_eval_callback(
         eval_points=config.eval_points,
         cost=config.eval_episodes * sim.max_steps * config.tuning.makes_steps,
         stop_at=config.stop_at,
-        told=board.log_evaluation,
+        on_evaluation=board.log_evaluation,
     )

@@ -48,7 +48,10 @@ def write_report(run: RunDir) -> Path:
             _video(run.path / "video.webm", judged is not None and not foreign),
             section("The frames that were paid most", _still(run.path / "paid.png")),
             section("Training", _curves(run.metrics(), judged is not None)),
-            section("Looks at selection episodes", _periodic_evaluations(run.looks.read(), config)),
+            section(
+                "Periodic evaluation on validation episodes",
+                _periodic_evaluations(run.looks.read(), config),
+            ),
             section("The reward, judged", _reward_report(run.path)),
             section("What it took", _table(_costs(run.path, result))),
             section("The distilled encoder", _table(_scene(run.path, result))),
@@ -100,7 +103,7 @@ def _headline(judged: Evaluation | None) -> str:
 
 
 def _gymnasium_headline(judged: GymnasiumEvaluation) -> str:
-    """What the env itself made of the policy, which no reward of ours saw."""
+    """Returns the env's own return of the policy, which no reward model saw."""
     return (
         f"<div class=big>{judged.return_mean:.1f}</div><p>{html.escape(judged.line()).capitalize()}"
         f". On the {SEED_NAMES.get(judged.seed, judged.seed)}; final deterministic policy.</p>"
@@ -161,41 +164,45 @@ def _curves(metrics: Mapping[str, Array], judged: bool) -> str:
     return image(figure, "training curves")
 
 
-def _periodic_evaluations(looks: Mapping[str, Array], config: Mapping[str, Any]) -> str:
+def _periodic_evaluations(evaluations: Mapping[str, Array], config: Mapping[str, Any]) -> str:
     """Success of the deterministic policy while it learned, with Wilson's intervals."""
-    if "success" not in looks:
+    if "success" not in evaluations:
         return ""
     from matplotlib.figure import Figure
 
     episodes = config["eval_episodes"]
-    success = looks["success"]
+    success = evaluations["success"]
     low, high = np.array([wilson(round(x * episodes), episodes) for x in success]).T
     figure = Figure(figsize=(9.4, 2.5), layout="constrained")
     axis = figure.subplots()
     spread = 100 * np.array([success - low, high - success]).clip(0)
-    axis.errorbar(looks["env_steps"] / 1000, 100 * success, spread, color="#c2185b", capsize=3)
+    axis.errorbar(
+        evaluations["env_steps"] / 1000, 100 * success, spread, color="#c2185b", capsize=3
+    )
     axis.set_xlabel("thousand steps", fontsize=8)
     axis.set_ylabel("%", fontsize=8)
     axis.set_ylim(-3, 103)
     axis.tick_params(labelsize=8)
     axis.grid(alpha=0.25)
-    turned = overoptimised(looks)
-    told = ""
-    if "proxy" in looks:
+    turned = overoptimised(evaluations)
+    note = ""
+    if "proxy" in evaluations:
         beside = axis.twinx()
-        beside.plot(looks["env_steps"] / 1000, looks["proxy"], color="#5d6670", lw=1.2, ls="--")
+        beside.plot(
+            evaluations["env_steps"] / 1000, evaluations["proxy"], color="#5d6670", lw=1.2, ls="--"
+        )
         beside.set_ylabel("reward per step (dashed)", fontsize=8)
         beside.tick_params(labelsize=8)
     for step in turned:
         axis.axvline(step / 1000, color="#d9a400", lw=4, alpha=0.4)
     if turned:
-        told = (
+        note = (
             f"<p><b>Over-optimised at {', '.join(f'{step:,}' for step in turned)} steps</b> "
             "(yellow): paid more than at its best before, and succeeding less, beyond noise.</p>"
         )
     return (
         image(figure, "success while learning")
-        + told
+        + note
         + f"<p>The deterministic policy in {episodes:,} episodes each, the same every time and "
         "none of those that are quoted. The final policy is the one that counts, not the best of "
         "these.</p>"
@@ -203,7 +210,7 @@ def _periodic_evaluations(looks: Mapping[str, Array], config: Mapping[str, Any])
 
 
 def _reward_report(path: Path) -> str:
-    """What `robo-rl reward report RUN` left there."""
+    """Returns the section that `robo-rl reward report RUN` stored."""
     if not (path / REPORT).exists():
         return ""
     found = read_json(path / REPORT)
@@ -286,20 +293,20 @@ def _text(value: str) -> str:
 
 
 def _ground_truth_text(key: str) -> str:
-    """What judges: a goal by its name, or a formula as people write it."""
+    """Returns what judges success: a goal's key, or a formula as text."""
     return str(from_data(json.loads(key))) if key.startswith("[") else key or "none"
 
 
 def _details(
     result: Mapping[str, Any], config: Mapping[str, Any], versions: Mapping[str, str]
 ) -> str:
-    seen = "Captions scored" if result["scorer"] else "Reward"
+    heading = "Captions scored" if result["scorer"] else "Reward"
     unread = "the sentence was not read" if result["goal"] else "none: no sentence was given"
     if config["goal"] == ANY:
         unread = "that of each goal"
     rows = [
         ("Formula", result["formula"] or unread),
-        (seen, str(result["captions"])),
+        (heading, str(result["captions"])),
         ("What the reward saw", str(result["sees"])),
         *((name.capitalize(), text) for name, text in result["scorer"].items()),
         ("Ground truth", _ground_truth_text(result["truth"])),

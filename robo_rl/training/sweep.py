@@ -44,8 +44,8 @@ DRAWS = 5_000  # of the bootstrap
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What one run of a sweep came to: ``worth`` is success in [0, 1], or the mean return of
-    somebody else's env."""
+    """The result of one run of a sweep: ``worth`` is success in [0, 1], or the mean return of an
+    external env."""
 
     setting: str
     seed: int
@@ -88,8 +88,8 @@ def sweep(
     folder.mkdir(parents=True, exist_ok=True)
     failed: list[str] = []
     try:
-        asked = _with_goals_read(settings, missing)
-        for number, (key, error) in enumerate(_trained_runs(asked, jobs, console), 1):
+        settled = _with_goals_read(settings, missing)
+        for number, (key, error) in enumerate(_trained_runs(settled, jobs, console), 1):
             if error:
                 failed.append(f"{configs[key].name}: {error}")
             say(
@@ -184,23 +184,25 @@ def _train_run(asked: TrainConfig | ResolvedRun, console: Console | None = None)
 
 
 def finished_results(configs: Mapping[tuple[str, int], TrainConfig]) -> list[SweepResult]:
-    """What those that are finished came to."""
+    """Returns the results of finished runs."""
     runs = {key: RunDir(config.runs / config.name) for key, config in configs.items()}
     return [_result_of(*key, run) for key, run in runs.items() if run.finished]
 
 
 def _result_of(setting: str, seed: int, run: RunDir) -> SweepResult:
-    result, spent, looks = run.result, run.spent(), run.looks.read()
+    result, spent, evaluations = run.result, run.spent(), run.looks.read()
     unit, worth, floors = "success", math.nan, {}
     if run.config["task"].startswith(PREFIX):
         foreign = GymnasiumEvaluation.from_dict(result["evaluation"])
         unit, worth, floors = "return", foreign.return_mean, dict(foreign.beneath or {})
     elif judged := Evaluation.from_dict(result["evaluation"]):
-        worth, beneath = judged.success, judged.floors.as_dict() if judged.floors else {}
-        floors = {FLOORS[name]: rate["success"] for name, rate in beneath.items()}
+        worth, baselines = judged.success, judged.floors.as_dict() if judged.floors else {}
+        floors = {FLOORS[name]: rate["success"] for name, rate in baselines.items()}
     clocks = [spent.get(name, math.nan) for name in ("wall_s", "processor_s")]
-    seen = zip(looks["env_steps"], looks[unit], strict=True) if unit in looks else ()
-    curve = tuple((float(step), float(value)) for step, value in seen)
+    points = (
+        zip(evaluations["env_steps"], evaluations[unit], strict=True) if unit in evaluations else ()
+    )
+    curve = tuple((float(step), float(value)) for step, value in points)
     return SweepResult(
         setting,
         seed,
@@ -251,13 +253,13 @@ def write_tables(found: Sequence[SweepResult], folder: Path) -> None:
         }
         for one in found
     ]
-    seen = [
+    rows_seen = [
         {"setting": one.setting, "seed": one.seed, "env_steps": int(step), one.unit: value}
         for one in found
         for step, value in one.curve
     ]
     atomic_write(folder / RUNS, _csv(runs))
-    atomic_write(folder / CURVES, _csv(seen))
+    atomic_write(folder / CURVES, _csv(rows_seen))
     atomic_write(folder / PAGE, _page(found, folder.name).encode())
 
 
@@ -304,10 +306,10 @@ def _line(name: str, those: Sequence[SweepResult]) -> tuple[str, ...]:
     least = [
         f"{who} {_worth_text(np.mean([o.floors[who] for o in those]), unit)}" for who in floors
     ]
-    told = f"{_worth_text(middle, unit)}{around}, n={len(those)}"
+    text = f"{_worth_text(middle, unit)}{around}, n={len(those)}"
     return (
         name or "as asked",
-        "not judged" if math.isnan(middle) else told,
+        "not judged" if math.isnan(middle) else text,
         ", ".join(_worth_text(worth, unit, "") for worth in worths),
         "; ".join(least),
         f"{max(one.env_steps for one in those):,}",
@@ -330,7 +332,7 @@ def _page(found: Sequence[SweepResult], name: str) -> str:
         for those in _settings(found).values()
         for one in those
     )
-    told = (
+    text = (
         "<p>Of the final deterministic policies. The middle half of the seeds' figures, which of "
         f"fewer than {FEWEST_CUT} is their mean, and its interval, drawn from the seeds again, are "
         "as in arXiv:2108.13264; of few seeds the interval is rough. What learned nothing was "
@@ -339,7 +341,7 @@ def _page(found: Sequence[SweepResult], name: str) -> str:
     return "".join(
         [
             head(name),
-            section("Settings", f"<table>{cells}</table>{told}"),
+            section("Settings", f"<table>{cells}</table>{text}"),
             section("While they learned", _curves(found)),
             section("Runs", f"<ul>{links}</ul>"),
             "</main></html>",
@@ -354,14 +356,14 @@ def _curves(found: Sequence[SweepResult]) -> str:
     figure = Figure(figsize=(9.4, 3.6), layout="constrained")
     axis = figure.subplots()
     for name, those in _settings(found).items():
-        seen = [np.array(one.curve).T for one in those if one.curve]
-        if not seen:
+        curves = [np.array(one.curve).T for one in those if one.curve]
+        if not curves:
             continue
         # Runs that ended early, having learned enough, are told as long as all go on.
-        steps = np.unique(np.concatenate([x for x, _ in seen]))
-        first, last = max(x[0] for x, _ in seen), min(x[-1] for x, _ in seen)
+        steps = np.unique(np.concatenate([x for x, _ in curves]))
+        first, last = max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves)
         steps = steps[(first <= steps) & (steps <= last)]
-        worths = np.array([np.interp(steps, x, y) for x, y in seen])
+        worths = np.array([np.interp(steps, x, y) for x, y in curves])
         factor = 100.0 if those[0].unit == "success" else 1.0
         middle, low, high = factor * np.array([interquartile(w) for w in worths.T]).T
         (line,) = axis.plot(steps / 1000, middle, lw=1.8, label=name or "as asked")
@@ -377,6 +379,6 @@ def _curves(found: Sequence[SweepResult]) -> str:
     axis.grid(alpha=0.25)
     axis.legend(fontsize=8)
     return image(figure, "curves of every setting") + (
-        "<p>Deterministic policies on selection episodes, the same every time and none of those "
-        "that are quoted.</p>"
+        "<p>Deterministic policies on validation episodes, the same every time; quoted figures are "
+        "of test episodes.</p>"
     )

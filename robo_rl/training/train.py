@@ -207,11 +207,14 @@ def train(
             say(f"for comparison, without the rate limits it was trained in: {without.line()}")
         if made.scene is not None:
             result["audit"] = on_policy_audit(made.scene, data_env, learner.act)
-        shown = record(
+        recording = record(
             task, learner.act, episodes=SHOWN, seed=eval_kwargs["seed"], judged=judged, **conditions
         )
         write_rollout_video(
-            run.path / "video.webm", task, shown, recording_reward(made.model, data_env, shown)
+            run.path / "video.webm",
+            task,
+            recording,
+            recording_reward(made.model, data_env, recording),
         )
         bundle = export_bundle(run, config, learner, task, goal, made, evaluation)
         best = export_best_policy(run, fitted)
@@ -224,7 +227,8 @@ def train(
 
 
 def _resolved(config: TrainConfig | None, resume: Path | None) -> ResolvedRun:
-    """What is to be trained, of a new run, or of one that is resumed with ``config``'s changes."""
+    """Returns the resolved settings of a new run, or of one that is resumed with ``config``'s
+    changes."""
     if resume is None:
         return resolve(config or TrainConfig())
     stored = from_json(SettledConfig, RunDir.open(resume).config)
@@ -274,8 +278,8 @@ def _train_gymnasium(
     timer.end_phase("reward")
     size = getattr(made.model, "frame_size", None)
     crop = getattr(made.model, "frame_crop", False)
-    looks = {"frames": True, "frame_size": size, "frame_crop": crop} if made.camera else {}
-    sim = make_gymnasium_env(config, config.tuning.num_envs, config.seed, **looks)
+    frame_options = {"frames": True, "frame_size": size, "frame_crop": crop} if made.camera else {}
+    sim = make_gymnasium_env(config, config.tuning.num_envs, config.seed, **frame_options)
     config.tuning.check(sim)
     if config.stop_at and not reports_success(config):
         raise ValueError(
@@ -293,21 +297,21 @@ def _train_gymnasium(
             hooks.append(make_gymnasium_eval_callback(run, config, sim, board))
         fitted = _fitted(sim, made.model, config, run, resume is not None, hooks, console)
         timer.end_phase("train")
-        seen = [sim.reset()]
+        observations = [sim.reset()]
         for _ in range(CHECKED_STEPS):
-            seen.append(sim.step(fitted.act(seen[-1])).obs)
-        obs = np.concatenate(seen)
+            observations.append(sim.step(fitted.act(observations[-1])).obs)
+        obs = np.concatenate(observations)
         graph = to_onnx(deterministic_actor(fitted.learner.algorithm), sim.obs_dim)
         error = check(graph, obs, fitted.act(obs))
         atomic_write(run.path / POLICY, graph)
         best = export_best_policy(run, fitted)
         sim.close()
-        exam = config.episodes, EVAL_SEEDS[config.eval_seeds]
+        sample = config.episodes, EVAL_SEEDS[config.eval_seeds]
         with stage_progress(console) as progress:
-            evaluation = evaluate_gymnasium(config, fitted.act, *exam, progress=progress)
+            evaluation = evaluate_gymnasium(config, fitted.act, *sample, progress=progress)
         if made.camera:
-            shown = record_episodes(config, fitted.act, exam[1], size, crop)
-            write_gymnasium_video(run.path, shown, step_rewards(made.model, shown))
+            recorded = record_episodes(config, fitted.act, sample[1], size, crop)
+            write_gymnasium_video(run.path, recorded, step_rewards(made.model, recorded))
         timer.end_phase("evaluate")
         rendered = fitted.learner.env.observer.frames_rendered
         result = {
@@ -363,7 +367,7 @@ def check_async_scoring(config: SettledConfig, goal: ReadGoal) -> None:
     plain = isinstance(config.tuning, OffPolicyConfig) and not isinstance(config.tuning, IQLConfig)
     parts = parts_of(goal.formula, "and") if goal.formula is not None else ()
     in_turn = any(len(parts_of(part, "then")) > 1 for part in parts)
-    asked = getattr(config.scoring, "answers", 0) or getattr(config.scoring, "distill", False)
+    queries = getattr(config.scoring, "answers", 0) or getattr(config.scoring, "distill", False)
     for refused, why in (
         (
             not plain,
@@ -374,7 +378,7 @@ def check_async_scoring(config: SettledConfig, goal: ReadGoal) -> None:
             config.reward in ("task", "sparse"),
             f"--reward {config.reward} is the simulator's and is not slow",
         ),
-        (bool(asked), "this reward is refitted during training"),
+        (bool(queries), "this reward is refitted during training"),
         (in_turn, "a sequence of goals needs the scores of earlier steps"),
         (
             kind.frames
@@ -389,10 +393,12 @@ def check_async_scoring(config: SettledConfig, goal: ReadGoal) -> None:
 
 
 def async_scoring_recipe(resolved: ResolvedRun, path: Path, made: BuiltReward) -> Recipe:
-    """What a process of its own makes the reward of the run in ``path`` of."""
+    """Returns what a subprocess needs to make the reward of the run in ``path``."""
     config = resolved.config
-    kept = made.program is not None and config.reward.startswith(CODE)  # whatever becomes of a file
-    name = f"{CODE}{(path / PROGRAM).resolve()}" if kept else config.reward
+    stored_program = made.program is not None and config.reward.startswith(
+        CODE
+    )  # whatever becomes of a file
+    name = f"{CODE}{(path / PROGRAM).resolve()}" if stored_program else config.reward
     return partial(_async_reward, resolved, name)
 
 
@@ -483,17 +489,17 @@ class _PhaseTimer:
         self._since = time.monotonic()
 
     def end_phase(self, name: str) -> None:
-        """What ran since the last call was ``name``."""
+        """Books the time since the last call to phase ``name``."""
         now = time.monotonic()
         self.seconds[name], self._since = now - self._since, now
 
     def rounded(self) -> dict[str, float]:
-        """To tenths, for files."""
+        """Returns the seconds rounded to tenths."""
         return {name: round(value, 1) for name, value in self.seconds.items()}
 
 
 def pre_run_advice(resolved: ResolvedRun) -> str:
-    """What somebody should know before minutes pass; "" where there is nothing."""
+    """Returns advice that saves a long run; "" without any."""
     config, task, goal = resolved.config, resolved.task, resolved.goal
     helped = any(getattr(config.tuning, by, None) for by in ("demos", "base", "interventions"))
     if helped or goal.formula is None or not task.solved:
@@ -537,7 +543,8 @@ def training_env(
 
 
 def training_metadata(config: TrainConfig, task: Task[Any], env_steps: int) -> dict[str, Any]:
-    """What a bundle says of its training; with no ``randomize`` there was no noise and no delay."""
+    """Returns the training section of a bundle's manifest; with no ``randomize`` there was no noise
+    and no delay."""
     rows = randomization_of(vars(config), task, config.randomize)
     if rows and not isinstance(rows, Randomize):
         rows = Randomize(width=rows)
@@ -569,9 +576,9 @@ def run_path(config: TrainConfig, goal: ReadGoal) -> Path:
     after the task."""
     words = goal.text if goal.key.startswith("[") else goal.key or goal.text
     scene = scene_label(config.scene) if config.scene else ""
-    asked = [config.robot, *(slug(text) for text in (config.things, scene, words))]
+    name_parts = [config.robot, *(slug(text) for text in (config.things, scene, words))]
     reward, _, file = config.reward.partition(":")
     if file:
         reward = f"{reward}-{re.sub(r'[^A-Za-z0-9_]+', '-', Path(file).stem)}"
-    parts = [config.task, *asked, reward, config.learner, str(config.seed)]
+    parts = [config.task, *name_parts, reward, config.learner, str(config.seed)]
     return run_folder(config.runs, config.name or "-".join(filter(None, parts)))
