@@ -79,7 +79,7 @@ class Results:
         return "\n".join(parts)
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-able: each row says whether it is ``current``."""
+        """Returns the rows as JSON-able data; each says whether it is ``current``."""
         rows = [row | {"current": True} for row in self.current]
         rows += [row | {"current": False} for row in self.older]
         return {

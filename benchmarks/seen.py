@@ -101,10 +101,9 @@ TWO = ClipConfig(camera=("front", "top"))  # who hides something from one is see
 
 
 def rows(options: Options) -> list[BenchmarkRow]:
-    """Every goal from a distilled copy of the model; the ceiling, from a dense reward or from the
-    program that is written; every step drawn. Of goals that are told, the policy does not know what
-    is done already, but for where it observes the account of the formula. What is carried is
-    learned among demonstrations, too."""
+    """Yields every goal trained from a distilled copy of the model, its upper bound from a dense
+    reward or a written program, and one with every step rendered. Policies of novel goals observe
+    goal progress only for formulas; carrying tasks also use demonstrations."""
     cases = {
         f"{name}, distilled": vision_config(case, DISTILLED) for name, case in (OWN | TOLD).items()
     }

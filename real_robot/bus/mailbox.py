@@ -104,7 +104,7 @@ class Mailbox:
         self._memory = memory
 
     def beat(self, t: float) -> None:
-        """Whoever gives the goals is alive at ``t`` s, monotonic."""
+        """Records that the sender of targets was alive at ``t`` s, monotonic."""
         self._memory[:8] = struct.pack("<d", t)
 
     @property

@@ -50,11 +50,11 @@ class ArmNumbers:
 
 
 def to_plain(about: ArmNumbers | Description) -> dict[str, Any]:
-    """Its fields as JSON can hold them."""
+    """Returns the fields as JSON-able data."""
     return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(about).items()}
 
 
 def description_from_plain(told: Mapping[str, Any]) -> Description:
-    """The description that ``to_plain`` was given."""
+    """Returns the description that ``to_plain`` was made from."""
     lists = {k: np.array(v) for k, v in told.items() if isinstance(v, list)}
     return Description(**{**told, **lists, "joints": tuple(told["joints"])})

@@ -188,7 +188,7 @@ def _tree(text: Any) -> ast.Module:
             "source", f"brackets are nested {deepest} deep, at most {MAX_BRACKETS} are allowed"
         )
     if _SIGNS.search(bare):
-        raise refuse("source", "too many signs in a row")
+        raise refuse("source", "more than 8 of the signs +, - and ~ in a row")
     if _CHAIN.search(bare):
         raise refuse("source", "too many attributes in a row")
     try:

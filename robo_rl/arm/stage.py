@@ -53,7 +53,7 @@ class ArmStage(Protocol):
         ...
 
     def scene(self, seed: int) -> EpisodeSetup:
-        """The arm and the objects of a new episode."""
+        """Returns the arm and the objects of a new episode."""
         ...
 
     def begin(self) -> None:

@@ -133,8 +133,9 @@ def read_demonstrations(
 def check_same_observations(
     said: str, written: Array, names: Sequence[str], played: Array, names_here: Sequence[str]
 ) -> None:
-    """ValueError where observations (n, obs_dim) that were ``played`` again are not those that were
-    ``written``, in the columns that both have; ``said`` is the data set as a person called it."""
+    """Raises ValueError where replayed observations ``played`` (n, obs_dim) differ from the
+    ``written`` ones in the columns that both have; ``said`` is the dataset's name in the message.
+    """
     both = [name for name in names if name in names_here]
     there, here = ([those.index(name) for name in both] for those in (names, names_here))
     apart = np.abs(played[:, here] - written[:, there]).max()

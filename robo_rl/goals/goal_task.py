@@ -93,7 +93,7 @@ class GoalTask(TaskWrapper):
 
     @property
     def has_expert(self) -> bool:  # type: ignore[override]
-        """No: the inner task's expert solves its own goals."""
+        """False: the inner task's expert solves only its own goals."""
         return False
 
     @cached_property
@@ -295,7 +295,7 @@ def training_task(task: GoalTask, practice: float = PRACTICE) -> GoalTask:
 
 
 def observes_automaton(config: Mapping[str, Any]) -> bool:
-    """Whether the policy of a run's config observes the account of a goal that is no goal of the
-    task's own: what looks at frames has none, so a policy sees what it always sees, unless the goal
-    was typed as a formula."""
+    """Returns whether the policy of a run's config observes goal progress. A frame reward for a
+    goal outside the task's list does not track it, so its policy has the task's usual observation,
+    unless the goal was given as a formula."""
     return bool(config["formula"]) or config["reward"].partition(":")[0] not in FRAME_REWARDS

@@ -26,7 +26,7 @@ MOST_LATE = 512  # control steps
 
 
 class AsyncRewardReplayBuffer(ScoredReplayBuffer):
-    """``recipe`` makes the judge in its process."""
+    """A replay buffer whose rewards a subprocess computes; ``recipe`` makes its reward model."""
 
     def __init__(self, *args: Any, recipe: Recipe, **kwargs: Any):
         super().__init__(*args, **kwargs)

@@ -52,7 +52,7 @@ class LearnerConfig:
         at_least(self, least, *names)
 
     def check(self, sim: VecSim) -> None:
-        """ValueError where what is named here does not fit ``sim``; before minutes pass."""
+        """Raises ValueError, before training, where a setting does not fit ``sim``."""
 
     def gamma(self, control_dt: float) -> float:
         """Discount per control step of ``control_dt`` s: ``1 - control_dt / horizon_s``."""

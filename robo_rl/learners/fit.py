@@ -82,7 +82,8 @@ def fit(
 
 
 def check_device(device: str) -> str:
-    """``device``; ValueError where torch has none of that name here: SB3 would use the CPU."""
+    """Returns ``device``; ValueError where torch has no such device, for which SB3 would use the
+    CPU."""
     if device.startswith("cuda"):
         count = torch.cuda.device_count()
         if int(device.partition(":")[2] or 0) >= count:

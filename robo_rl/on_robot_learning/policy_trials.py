@@ -23,7 +23,7 @@ class PolicyTrials:
         self._ended[published].append(success)
 
     def success_lower_bound(self, published: int) -> float:
-        """The lower end of the 95 % interval of its success; 0 of what was never tried."""
+        """Returns the lower end of the 95 % interval of a policy's success; 0 untried."""
         ended = self._ended.get(published, [])
         return wilson(sum(ended), len(ended))[0] if ended else 0.0
 

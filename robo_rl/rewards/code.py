@@ -20,7 +20,7 @@ SIGNALS = "the task's signals"
 
 
 def task_reward(request: RewardRequest) -> BuiltReward:
-    """The task's dense reward; ValueError where no goal of the task was asked for."""
+    """Returns the task's dense reward; ValueError where the goal is none of the task's."""
     if not request.goal.key:
         raise ValueError(f"--reward task needs a goal of the task: {request.goal.truth}")
     return BuiltReward(None, f"hand-written dense reward of {request.goal.key}", "everything")

@@ -38,7 +38,7 @@ class Transition(NamedTuple):
 
     @property
     def first(self) -> Array:
-        """(N,) bool: the step is the first of its episode."""
+        """(N,) bool: whether the step is the first of its episode."""
         return self.step == 0
 
 

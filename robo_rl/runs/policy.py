@@ -20,7 +20,7 @@ BEST_POLICY = "best.onnx"  # of a run: what did best while it learned, where tha
 
 @dataclass(frozen=True)
 class Policy:
-    """Deterministic and without memory: raw observations in, actions in [-1, 1] out."""
+    """A deterministic policy without memory: raw observations in, actions in [-1, 1] out."""
 
     act: Callable[[Array], Array]  # obs (N, obs_dim) -> action (N, act_dim)
 

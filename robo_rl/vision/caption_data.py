@@ -79,7 +79,7 @@ class SceneView:
 
 @dataclass(frozen=True)
 class GradedFrames:
-    """Frames with what their states measure, part by part as the scene was painted."""
+    """Frames with the caption grades of their states, one part per colouring of the scene."""
 
     frames: Array  # (M, H, W, 3) uint8
     seen: list[GradedStates]  # M states in all, in the order of the frames

@@ -20,7 +20,8 @@ from real_robot.safety.stages.stage import (
 
 @dataclass(frozen=True, eq=False)
 class FinalCheck(CheckStage):
-    """Stops on what must not be there any more: such a target is a bug of the stages before."""
+    """Stops on a target that the stages before should have prevented; it means a bug in one of
+    them."""
 
     name: ClassVar[str] = "encode"
     joints: tuple[str, ...]
