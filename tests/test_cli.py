@@ -131,7 +131,7 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
                 "--goal",
                 "the red cube is far from the blue ball",
             ],
-            "no success judge for this sentence; available goals:",
+            "no ground truth for this sentence; available goals:",
         ),
         (["evaluate", "nowhere"], "no run in nowhere"),
         (["report", "nowhere"], "no run in nowhere"),

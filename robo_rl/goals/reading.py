@@ -120,7 +120,7 @@ class ReadGoal:
         if self.key:
             return f"judged by the ground truth of {self.key!r}"
         known = some_of([*self.card.goals.values()])
-        return f"no success judge for this sentence; available goals: {known}"
+        return f"no ground truth for this sentence; available goals: {known}"
 
 
 @dataclass(frozen=True, kw_only=True)
