@@ -28,7 +28,7 @@ PAGES = [
 ]
 BLOCK = re.compile(
     r"^(?P<pad> *)```(?P<kind>\w+)\n(?P<text>.*?)^ *```"
-    r"|<!-- (?P<mark>not run|refused|file|before): (?P<said>.*?) -->",
+    r"|^ *<!-- (?P<mark>not run|refused|file|before): (?P<said>.*?) -->",
     re.DOTALL | re.MULTILINE,
 )
 # The one way in which commands are made small: these options get these values, where a command has
