@@ -146,6 +146,18 @@ class Sent:
     t_host: float  # s, monotonic
 
 
+def check_target(target: Target, enabled: bool) -> None:
+    """Returns where ``target`` can be sent.
+
+    Raises:
+        RobotFault: The arm is not ``enabled``, or the target is not finite.
+    """
+    if not enabled:
+        raise RobotFault(Fault.DISCONNECTED, "call enable() first")
+    if not (np.isfinite(target.qpos).all() and np.isfinite(target.gripper)):
+        raise RobotFault(Fault.NONFINITE, f"target {target} is not finite and cannot be sent")
+
+
 def target_change_text(sent: Sent, target: Target, joints: tuple[str, ...]) -> str:
     """What the device made of a target, in words, where its rounding does not explain that."""
     by = np.abs(sent.qpos - target.qpos)

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from franky import RobotMode
 
-from real_robot.core.arm_numbers import ArmNumbers
 from real_robot.core.driver import (
     Description,
     Fault,
@@ -30,9 +29,10 @@ from real_robot.core.driver import (
     RobotState,
     Sent,
     Target,
+    check_target,
     hold_position,
 )
-from real_robot.core.pacing import Clock, RealClock
+from real_robot.drivers.controller_driver import ControllerDriver
 from real_robot.drivers.franka_client import FASTEST, LOOK, SERVER, FrankaClient
 from real_robot.drivers.franka_hand import FrankaHand
 
@@ -43,42 +43,28 @@ LIGHTEST = 0.3  # kg that the robot must count on where a hand hangs on it
 STOPPED = "the user stop is pressed: release it"
 
 
-class FrankaDriver:
-    """The robot at ``host``; ``gripper`` says whether Franka's hand is on it.
-
-    A state that does not come within ``stale`` s is a fault, and one ``read`` waits for ``wait`` s
-    of them. ``patience`` s is what a motion may take to begin or to end, and an error recovery.
-    ``numbers`` are the arm's, where the caller has them already.
-    """
+class FrankaDriver(ControllerDriver):
+    """The robot at ``host``; ``gripper`` says whether Franka's hand is on it."""
 
     def __init__(
         self,
         host: str,
         *,
         robot: str = "fr3",
-        gripper: bool = True,
-        clock: Clock | None = None,
-        period: float | None = None,
         stale: float = STALE + PATIENCE,
-        wait: float = math.inf,
         patience: float = 1.2,
-        numbers: ArmNumbers | None = None,
+        **options: Any,  # of every ControllerDriver
     ):
-        self._numbers = numbers or ArmNumbers.of(robot)
-        self._host, self._period = host, period or self._numbers.period
-        self._stale, self._wait, self._patience = stale, min(wait, stale), patience
-        self._clock = clock or RealClock()
-        self._has_hand = gripper
+        super().__init__(host, robot=robot, stale=stale, patience=patience, **options)
         self._client: FrankaClient | None = None
         self._hand: FrankaHand | None = None
-        self._enabled = False
-        self._goal = np.zeros(len(self._numbers.joints))  # rad, of the motion under way
+        self._goal = np.zeros(len(self._robot.joints))  # rad, of the motion under way
         self._opening = 0.0  # 0 closed, 1 open, as told last
 
     def describe(self) -> Description:
         """Names and limits of the arm, as far as its client goes."""
-        speed = np.minimum(self._numbers.velocity_limit, FASTEST)
-        return Description.of(self._numbers, self._period, velocity=speed)
+        speed = np.minimum(self._robot.velocity_limit, FASTEST)
+        return Description.of(self._robot, self._period, velocity=speed)
 
     @property
     def newest(self) -> float:
@@ -98,14 +84,10 @@ class FrankaDriver:
         if self._client is not None:
             return
         client = FrankaClient(self._host)
-        try:
-            self._hand = FrankaHand(self._host) if self._has_hand else None
-        except (OSError, ValueError) as error:
-            fault = Fault.CONFIG if isinstance(error, ValueError) else Fault.DISCONNECTED
-            raise RobotFault(fault, f"{self._host}: {error}") from error
+        with self._connecting():
+            self._hand = FrankaHand(self._host) if self._has_gripper else None
         self._client = client
-        self._came, self._last = time.monotonic(), None
-        self._seen, self._offset, self._seq = -math.inf, math.inf, 0
+        self._forget()
 
     def identify(self) -> Identity:
         """Model and server of the robot, if it is one that fits; it tells no serial number.
@@ -113,7 +95,7 @@ class FrankaDriver:
         Raises:
             RobotFault: It is another model, or a hand is mounted that the robot does not count on.
         """
-        client, expected = self._open(), self._numbers.name
+        client, expected = self._open(), self._robot.name
         if client.model != expected:
             raise RobotFault(
                 Fault.CONFIG,
@@ -121,7 +103,7 @@ class FrankaDriver:
                 "limits differ",
             )
         mass = client.state.m_ee
-        if self._has_hand and mass < LIGHTEST:
+        if self._has_gripper and mass < LIGHTEST:
             raise RobotFault(
                 Fault.CONFIG,
                 f"the robot is configured for an end effector of {mass:.2f} kg, but a hand is "
@@ -176,14 +158,7 @@ class FrankaDriver:
         if fault := self._refusal(state):
             raise RobotFault(*fault)
         self._came, stamp = time.monotonic(), _seconds(state)
-        now = self._clock.now_ns() * 1e-9
-        # A state that came faster than all others tells the clocks' difference best; it may grow by
-        # 100 ppm, as clocks drift.
-        self._offset = min(now - stamp, self._offset + 1e-4 * max(0.0, stamp - self._seen))
-        if stamp < self._seen:  # the robot was started anew
-            self._offset = now - stamp
-        self._seen = stamp
-        self._seq += 1
+        self._note_measurement(stamp)
         opening = 0.0
         if self._hand is not None:
             opening = self._hand.opening()
@@ -208,11 +183,8 @@ class FrankaDriver:
             RobotFault: ``enable`` was not called, or the target is not finite.
         """
         client = self._open()
-        if not self._enabled:
-            raise RobotFault(Fault.DISCONNECTED, "call enable() first")
-        if not (np.isfinite(target.qpos).all() and np.isfinite(target.gripper)):
-            raise RobotFault(Fault.NONFINITE, f"target {target} is not finite and cannot be sent")
-        bounds = self._numbers.joint_range
+        check_target(target, self._enabled)
+        bounds = self._robot.joint_range
         qpos = np.clip(target.qpos, *bounds.T)
         opening = float(np.clip(target.gripper, 0.0, 1.0))
         moves = (
@@ -231,7 +203,7 @@ class FrankaDriver:
         client = self._open()
         if self._enabled and client.running:
             self._goal = hold_position(np.array(client.state.q), self._goal)
-            client.go(self._goal, None, self._period, self._numbers.joint_range)
+            client.go(self._goal, None, self._period, self._robot.joint_range)
 
     def last_target(self) -> Target | None:
         """The last target; None where no motion is under way: the robot holds the arm."""
@@ -239,14 +211,10 @@ class FrankaDriver:
             return None
         return Target(self._goal, self._opening)
 
-    def joints_with_torque(self) -> tuple[str, ...]:
-        """No joint: its controller answers for it."""
-        return ()
-
     def relax(self) -> dict[str, bool]:
         """Ends our motion: nothing of ours moves any joint; the controller holds them all."""
         client, self._enabled = self._open(), False
-        return dict.fromkeys(self._numbers.actuators, client.end(self._patience))
+        return dict.fromkeys(self._robot.actuators, client.end(self._patience))
 
     def clear_fault(self) -> None:
         """The robot recovers from its errors; a user stop is released at its button alone.

@@ -19,16 +19,13 @@ middle of a joint's range, as long as the arm is limp, and goals are said in the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import dynamixel_sdk as sdk
 import numpy as np
 from dynamixel_sdk.protocol2_packet_handler import Protocol2PacketHandler
 
-from real_robot.core.arm_numbers import ArmNumbers
 from real_robot.core.driver import Fault, RobotFault
-from real_robot.core.pacing import Clock
 from real_robot.drivers.calibration import TICKS, UNFINISHED, Calibration, JointCalibration
 from real_robot.drivers.servo_bus import ServoBus, ServoReading, from_bytes
 from real_robot.drivers.servo_port import ServoPort
@@ -94,24 +91,14 @@ class KochDriver(ServoBus):
         self,
         port: str,
         *,
-        calibration: str | Path | None = None,
-        clock: Clock | None = None,
-        period: float | None = None,
         patience: float = 0.003,
         watchdog: float = 0.1,
-        numbers: ArmNumbers | None = None,
+        **options: Any,  # of every ServoBus
     ):
         if not TICK_S <= watchdog <= 127 * TICK_S:
             raise ValueError(f"watchdog must be from 0.02 to 2.54 s, got {watchdog:g}")
         self._watchdog = round(watchdog / TICK_S)
-        super().__init__(
-            port,
-            calibration=calibration,
-            clock=clock,
-            period=period,
-            patience=patience,
-            numbers=numbers,
-        )
+        super().__init__(port, patience=patience, **options)
         self._turns = np.zeros(len(self._ids), int)  # steps, that the servos count besides
         self._begun: Array | None = None  # the same, while the arm is calibrated
 

@@ -36,6 +36,7 @@ from real_robot.core.driver import (
     RobotState,
     Sent,
     Target,
+    check_target,
     hold_position,
 )
 from real_robot.core.pacing import Clock, RealClock
@@ -358,10 +359,7 @@ class ServoBus(ABC):
             RobotFault: ``enable`` was not called, or the target is not finite.
         """
         calibration = self._known()
-        if not self._enabled:
-            raise RobotFault(Fault.DISCONNECTED, "call enable() first")
-        if not (np.isfinite(target.qpos).all() and np.isfinite(target.gripper)):
-            raise RobotFault(Fault.NONFINITE, f"target {target} is not finite and cannot be sent")
+        check_target(target, self._enabled)
         ticks = calibration.ticks(target.qpos, target.gripper)
         self._send(ticks)
         return Sent(

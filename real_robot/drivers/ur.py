@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from real_robot.core.arm_numbers import ArmNumbers
 from real_robot.core.driver import (
     Description,
     Fault,
@@ -28,8 +27,9 @@ from real_robot.core.driver import (
     RobotState,
     Sent,
     Target,
+    check_target,
 )
-from real_robot.core.pacing import Clock, RealClock
+from real_robot.drivers.controller_driver import ControllerDriver
 from real_robot.drivers.robotiq import Robotiq
 from real_robot.drivers.ur_client import UrClient
 
@@ -50,13 +50,10 @@ NORMAL, REDUCED = 1, 2  # safety modes in which it moves
 PROTECTIVE_BITS, EMERGENCY_BITS = 1 << 2, 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 9
 
 
-class UrDriver:
+class UrDriver(ControllerDriver):
     """The controller at ``host``; ``gripper`` says whether a Robotiq gripper is on it.
 
-    The controller stops the program after 1 / ``watchdog`` s without a word from us; a measurement
-    that does not come within ``stale`` s is a fault, and one ``read`` waits for ``wait`` s of them.
-    ``patience`` s is what the program may take to start or to end. ``numbers`` are the arm's, where
-    the caller has them already.
+    The controller stops the program after 1 / ``watchdog`` s without a word from us.
     """
 
     def __init__(
@@ -64,30 +61,17 @@ class UrDriver:
         host: str,
         *,
         robot: str = "ur5e",
-        gripper: bool = True,
-        clock: Clock | None = None,
-        period: float | None = None,
         watchdog: float = WATCHDOG,
         stale: float = STALE / RATE + PATIENCE,
-        wait: float = math.inf,
         patience: float = 1.5,
-        numbers: ArmNumbers | None = None,
+        **options: Any,  # of every ControllerDriver
     ):
-        self._robot = numbers or ArmNumbers.of(robot)
-        self._host, self._period = host, period or self._robot.period
-        self._watchdog, self._stale, self._patience = watchdog, stale, patience
-        self._wait = min(wait, stale)
-        self._clock = clock or RealClock()
-        self._has_gripper = gripper
+        super().__init__(host, robot=robot, stale=stale, patience=patience, **options)
+        self._watchdog = watchdog
         self._client: UrClient | None = None
         self._gripper: Robotiq | None = None
-        self._connected = self._enabled = False
-        self._seen = -math.inf  # s, timestamp of the last measurement handed out
-        self._offset = math.inf  # s, host's clock less the controller's, as measured best
+        self._connected = False
         self._spoke = 0.0  # monotonic s, when the controller last heard of us
-        self._came = 0.0  # monotonic s, when the last measurement was there
-        self._last: RobotState | None = None
-        self._seq = 0
 
     def describe(self) -> Description:
         """Names and limits of the arm; those set on its pendant may be narrower."""
@@ -109,19 +93,16 @@ class UrDriver:
         if self._connected:
             return
         try:
-            self._client = UrClient(self._host, RATE)
-            self._checked(self._client.connect)
-            if self._has_gripper:
-                self._gripper = Robotiq(self._host)
+            with self._connecting():
+                self._client = UrClient(self._host, RATE)
+                self._checked(self._client.connect)
+                if self._has_gripper:
+                    self._gripper = Robotiq(self._host)
         except RobotFault:
             self.close()
             raise
-        except (OSError, ValueError) as error:
-            self.close()
-            fault = Fault.CONFIG if isinstance(error, ValueError) else Fault.DISCONNECTED
-            raise RobotFault(fault, f"{self._host}: {error}") from error
-        self._connected, self._came, self._last = True, time.monotonic(), None
-        self._seen, self._offset = -math.inf, math.inf
+        self._connected = True
+        self._forget()
         n = len(self._robot.joints)  # what is believed until the model has asked for some amperes
         self._shown = BELIEVED * np.outer((PER_AMPERE, 1.0), np.ones(n))
 
@@ -195,14 +176,7 @@ class UrDriver:
         self._came = time.monotonic()
         stamp, qpos, qvel, *loads, told = measured
         fault = self._fault(told)
-        now = self._clock.now_ns() * 1e-9
-        # A package that came faster than all others tells the clocks' difference best; it may
-        # grow by 100 ppm, as clocks drift.
-        self._offset = min(now - stamp, self._offset + 1e-4 * max(0.0, stamp - self._seen))
-        if stamp < self._seen:  # the controller was started anew
-            self._offset = now - stamp
-        self._seen = stamp
-        self._seq += 1
+        self._note_measurement(stamp)
         if self._enabled and time.monotonic() - self._spoke > KICK and fault is Fault.NONE:
             self._call("kick")
             self._spoke = time.monotonic()
@@ -256,10 +230,7 @@ class UrDriver:
                 not take it.
         """
         self._open()
-        if not self._enabled:
-            raise RobotFault(Fault.DISCONNECTED, "call enable() first")
-        if not (np.isfinite(target.qpos).all() and np.isfinite(target.gripper)):
-            raise RobotFault(Fault.NONFINITE, f"target {target} is not finite and cannot be sent")
+        check_target(target, self._enabled)
         qpos = np.clip(target.qpos, *self._robot.joint_range.T)
         opening = float(np.clip(target.gripper, 0.0, 1.0))
         self._servo(qpos)
@@ -293,10 +264,6 @@ class UrDriver:
 
     def last_target(self) -> None:
         """Nothing: behind a stop its controller holds it where it is, and that is stiff."""
-
-    def joints_with_torque(self) -> tuple[str, ...]:
-        """No joint: its controller answers for it."""
-        return ()
 
     def relax(self) -> dict[str, bool]:
         """Ends our program: nothing of ours moves any joint; the controller holds them all."""
