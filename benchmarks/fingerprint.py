@@ -36,7 +36,6 @@ BESIDE = (
     "robo_rl.runs.errors",
     "robo_rl.runtime.argv",
     "robo_rl.training.report",
-    "robo_rl.training.gymnasium_video",
     "robo_rl.evaluation.rollout_video",
     "robo_rl.learners.tensorboard",
     "robo_rl.bundles.export",

@@ -271,6 +271,7 @@ def test_run_without_ground_truth_reports_no_success(
     assert "reward" in metrics and not {"success", "episode_return"} & set(metrics)
     page = (trained.run.path / "report.html").read_text()
     assert "Not measured" in page and "success of training" not in page and "Green dot" not in page
+    assert "The frames that were paid most" in page  # what there is to look at instead
     manifest = json.loads((trained.bundle / "manifest.json").read_text())
     assert not {"success", "successes", "distance_median"} & set(manifest["metrics"])
     assert main(["evaluate", str(trained.run.path), "--episodes", "20"]) == 0

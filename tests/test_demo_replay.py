@@ -32,7 +32,8 @@ from robo_rl.learners.ensemble_sac import likelihood
 from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.learners.training_loop import learn
 from robo_rl.runs.run_dir import RunDir
-from robo_rl.training.train import pre_run_advice, training_env
+from robo_rl.training.checks import pre_run_advice
+from robo_rl.training.run_envs import training_env
 from sims.envs.demonstrations import DemoConfig, write_demos
 
 ROWS = 4

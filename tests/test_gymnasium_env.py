@@ -23,10 +23,10 @@ from stable_baselines3.common.env_util import make_vec_env
 
 import sims
 from robo_rl.cli import main
-from robo_rl.config.train_config import TrainConfig
+from robo_rl.evaluation.evaluate import Evaluation, evaluate
+from robo_rl.goals.external_task import ExternalTask
 from robo_rl.rewards.gym_wrapper import WithFrames
 from robo_rl.rollout.vec_sim import VecSim, episode_steps
-from robo_rl.training.gymnasium import GymnasiumEvaluation, evaluate_gymnasium
 from sims.external.gymnasium_env import ExternalEnvError, GymnasiumEnv, NoTimeLimit
 from sims.rendering.resize import resize_frames
 from sims.tasks import REMOVED
@@ -273,6 +273,70 @@ def test_train_and_evaluate_on_a_gymnasium_env(
     assert "is an external environment: leave out --robot" in capsys.readouterr().err
 
 
+class Climb(gymnasium.Env):
+    """Climbs by its action, and reports from its second step on whether it is above 1."""
+
+    observation_space = gymnasium.spaces.Box(-9, 9, (1,))
+    action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.z, self.t = float(self.np_random.uniform(-0.5, 0.5)), 0
+        return np.array([self.z], np.float32), {}
+
+    def step(self, action):
+        self.t, self.z = self.t + 1, self.z + float(action[0])
+        said = {"success": self.z > 1.0} if self.t > 1 else {}
+        return np.array([self.z], np.float32), self.z, self.z > 2.5, False, said
+
+
+gymnasium.register("Climb-v0", entry_point=Climb, max_episode_steps=4)
+CLIMB = ExternalTask(name="gym:Climb-v0")
+
+
+def test_a_policy_is_evaluated_by_return_and_by_the_success_that_the_env_reports() -> None:
+    """As by hand, in more episodes than environments, each one of those that its seed gives."""
+    found = evaluate(CLIMB, lambda obs: np.where(obs > 0, 1.0, 0.0), episodes=40, seed=7)
+    env = CLIMB.make_env(32, 7)
+    start = np.concatenate([env.reset().ravel(), env.reset().ravel()])[:40]
+    env.close()
+    up = start > 0
+    returns = [sum(z + min(k, 3) for k in (1, 2, 3)) if z > 0 else 4 * z for z in start]
+    assert (found.episodes, found.successes) == (40, int(up.sum())) and 0 < up.sum() < 40
+    assert found.return_mean == pytest.approx(np.mean(returns), abs=1e-5)
+    assert found.floors.still.successes == 0 and found.floors.still.episodes == 40
+    assert found.baseline_returns["doing nothing"] == pytest.approx(4 * start.mean(), abs=1e-5)
+    line = found.line()
+    assert line.startswith(f"return {found.return_mean:.1f} (deviation ") and "success " in line
+    assert Evaluation.from_dict(json.loads(json.dumps(found.as_dict()))) == found
+    alone = evaluate(CLIMB, lambda obs: obs, episodes=4, seed=7, baselines=False)
+    assert alone.floors is None and alone.baseline_returns is None
+
+
+def test_results_of_older_runs_open_as_they_were_written() -> None:
+    rate = {"successes": 1, "episodes": 100, "success": 0.01, "low": 0.0, "high": 0.1}
+    old = {
+        "episodes": 100,
+        "return_mean": 3411.23,
+        "return_std": 20.06,
+        "successes": None,
+        "seed": 5,
+        "floors": None,
+        "beneath": {"doing nothing": 1.0, "untrained": 2.0},
+    }
+    found = Evaluation.from_dict(old)
+    unjudged = "success not measured: the env does not report it"
+    assert found.by_return and found.success is found.interval is None and found.above_floor
+    assert found.line() == (
+        f"return 3411.2 (deviation 20.1, n=100); doing nothing 1.0; untrained 2.0; {unjudged}"
+    )
+    assert {name: found.as_dict()[name] for name in old} == old
+    floors = {"still": rate, "untrained": rate}
+    judged = Evaluation.from_dict({**old, "successes": 50, "floors": floors})
+    assert "untrained 2.0; success 50.0 % (40.4-59.6, n=100); doing nothing 1.0 %" in judged.line()
+    assert Evaluation.from_dict({"goal": ""}) is None is Evaluation.from_dict(None)
+
+
 SUITES = {  # of other people, whose pins clash with ours
     "fetch": ("gym:gymnasium_robotics:FetchReachDense-v4", {}, 50),
     "metaworld": ("gym:metaworld:Meta-World/MT1", {"env_name": "reach-v3", "seed": "$SEED"}, 500),
@@ -483,16 +547,16 @@ def test_an_env_without_a_time_limit_is_given_one_that_is_stated() -> None:
 
 
 def test_success_is_told_at_the_end_and_at_any_step() -> None:
-    config = TrainConfig(task="gym:Late-v0", reward="task")
-    found = evaluate_gymnasium(config, lambda obs: np.zeros((len(obs), 1)), 40)
+    late = ExternalTask(name="gym:Late-v0")
+    found = evaluate(late, lambda obs: np.zeros((len(obs), 1)), episodes=40)
     assert (found.successes, found.successes_once) == (0, 40)
     assert (
         "success 0.0 % (0.0-8.8, n=40) at the end of an episode, 100.0 % (91.2-100.0) at any"
         in (found.line())
     )
-    assert GymnasiumEvaluation.from_dict(found.as_dict()) == found
+    assert Evaluation.from_dict(found.as_dict()) == found
     old = {k: v for k, v in found.as_dict().items() if k != "successes_once"}
-    assert "at any step" not in GymnasiumEvaluation.from_dict(old).line()
+    assert "at any step" not in Evaluation.from_dict(old).line()
 
 
 def test_frames_of_an_env_that_renders_into_one_array_are_copied() -> None:

@@ -18,7 +18,8 @@ from robo_rl.config.presets import with_presets
 from robo_rl.config.train_config import TrainConfig
 from robo_rl.evaluation.arm_conditions import PLAIN, ArmConditions
 from robo_rl.learners import PPOConfig
-from robo_rl.training.train import train, training_env
+from robo_rl.training.run_envs import training_env
+from robo_rl.training.train import train
 from robo_rl.training.trained import Trained
 from sims import robots
 from sims.randomization.domain_randomization import Randomize, RandomizedEnv

@@ -16,6 +16,7 @@ from reward_models.base import from_dict
 from reward_models.vision.encoders import EmbeddedClip
 from reward_models.vision.graded_captions import read_captions
 from robo_rl.cli import main
+from robo_rl.evaluation.rollout_video import highest_rewards
 from robo_rl.rewards import clip
 from robo_rl.rewards.clip import ClipConfig, sentence_captions
 from robo_rl.rewards.gym_wrapper import (
@@ -25,7 +26,6 @@ from robo_rl.rewards.gym_wrapper import (
     FrameScorer,
     WithFrames,
 )
-from robo_rl.training.gymnasium_video import highest_rewards
 from robo_rl.vision.caption_data import SceneView, held_out
 from robo_rl.vision.state_collection import collect_frames
 from sims.external.gymnasium_env import GymnasiumEnv

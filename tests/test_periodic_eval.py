@@ -15,8 +15,8 @@ from robo_rl.learners import PPOConfig
 from robo_rl.learners.fit import FitResult, fit
 from robo_rl.learners.tensorboard import TensorBoardWriter
 from robo_rl.runs.run_dir import RunDir
+from robo_rl.training.artifacts import export_best_policy
 from robo_rl.training.periodic_eval import EvalCallback
-from robo_rl.training.train import export_best_policy
 
 CONFIG = PPOConfig(num_envs=8, net=(16, 16), n_steps=32, final_rate=1.0)
 OBS = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)

@@ -16,7 +16,7 @@ import sims
 from reward_models.base import from_dict
 from reward_models.programs import load
 from robo_rl.cli import main
-from robo_rl.config.presets import with_presets
+from robo_rl.config.resolve import resolve
 from robo_rl.config.train_config import TrainConfig
 from robo_rl.learners import PPOConfig
 from robo_rl.training.train import run_path, train
@@ -139,16 +139,17 @@ def test_resumed_run_keeps_its_reward_program(tmp_path: Path) -> None:
 
 
 def test_run_name_contains_the_program_file() -> None:
-    goal = type("Goal", (), {"key": "touch_red_cube", "text": ""})()
-    config = with_presets(TrainConfig(reward=f"code:{os.sep}a{os.sep}b c.py"))
-    assert run_path(config, goal).name == "reach-touch-red-cube-code-b-c-ppo-0"
+    asked = TrainConfig(reward=f"code:{os.sep}a{os.sep}b c.py")
+    assert run_path(resolve(asked)).name == "reach-touch-red-cube-code-b-c-ppo-0"
+    external = resolve(TrainConfig(task="gym:suite/Lift-v1", reward="task"))
+    assert run_path(external).name == "gym-suite-Lift-v1-task-ppo-0"
 
 
 def test_run_name_contains_arm_and_objects() -> None:
-    goal = type("Goal", (), {"key": "", "text": "Touch the ball."})()
     asked = {"task": "tabletop", "robot": "fr3", "things": "red cube, blue ball"}
-    name = run_path(with_presets(TrainConfig(**asked, reward="task")), goal).name
-    assert name == "tabletop-fr3-red-cube-blue-ball-touch-the-ball-task-ppo-0"
+    goal = "bake the ball a cake."
+    name = run_path(resolve(TrainConfig(**asked, goal=goal, reward="task"))).name
+    assert name == "tabletop-fr3-red-cube-blue-ball-bake-the-ball-a-cake-task-ppo-0"
 
 
 @pytest.mark.parametrize("task", sorted(sims.TASKS))

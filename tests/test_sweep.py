@@ -35,7 +35,7 @@ FEW = {"reward": "offline", "env_steps": 64, "episodes": 4, "eval_points": 0}
 @pytest.fixture
 def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs without their videos and reports, which take longer than so little training."""
-    for name in ("write_rollout_video", "write_gymnasium_video", "write_report"):
+    for name in ("write_rollout_video", "write_report"):
         monkeypatch.setattr(f"robo_rl.training.train.{name}", lambda *_: None)
 
 

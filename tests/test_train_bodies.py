@@ -12,7 +12,7 @@ import sims
 from robo_rl.cli import main
 from robo_rl.config.presets import preset
 from robo_rl.goals.reading import read_goal
-from robo_rl.training.train import training_env
+from robo_rl.training.run_envs import training_env
 from sims.envs.batch_env import BatchEnv
 from sims.tasks import BODIES
 

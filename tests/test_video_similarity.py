@@ -16,8 +16,9 @@ from test_scoring import Live
 
 import sims
 from robo_rl.cli import main
-from robo_rl.evaluation.evaluate import VALIDATION_SEED, record
+from robo_rl.evaluation.evaluate import VALIDATION_SEED
 from robo_rl.evaluation.overoptimization import OveroptimizationMonitor
+from robo_rl.evaluation.recording import record
 from robo_rl.evaluation.rollout_video import recording_reward
 from robo_rl.goals.reading import read_goal
 from robo_rl.learners import PPOConfig, SACConfig

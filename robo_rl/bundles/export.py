@@ -41,6 +41,7 @@ from robo_rl.bundles.manifests import (
     sensed_of,
     starts_of,
 )
+from robo_rl.goals.external_task import ExternalTask
 from robo_rl.goals.reading import ReadGoal
 from robo_rl.learners.learner import Learner
 from robo_rl.learners.residual_policy import ResidualActorModule, acting_network
@@ -54,6 +55,7 @@ OPSET = 18
 GOLDEN_KEPT = 128  # pairs of observation and action that travel with the bundle
 CHECKED_ROWS = 512  # observations on which graph and learner are compared
 VISITED_STEPS = 200  # of the policy's episodes, at most, that these come from
+EXTERNAL_ENVS, EXTERNAL_STEPS = 8, 64  # the same of an external env, which may be slow
 _WORKSPACE_ROOM = 0.05  # m, beyond where the tool was
 
 
@@ -124,9 +126,12 @@ def check(policy: bytes, obs: Array, expected: Array) -> float:
     return float(difference[worst])
 
 
-def export_policy(learner: Learner, task: Task[Any], path: Path) -> float:
+def export_policy(learner: Learner, task: Task[Any] | ExternalTask, path: Path) -> float:
     """Writes the learner's policy alone as a graph in ``path``; the error it was checked to."""
-    obs, _, _ = _visited(task, learner)
+    if isinstance(task, ExternalTask):
+        obs = _visited_external(task, learner)
+    else:
+        obs, _, _ = _visited(task, learner)
     policy = to_onnx(deterministic_actor(learner.algorithm), obs.shape[1])
     error = check(policy, obs, learner.act(obs))
     with name_os_errors(path):
@@ -235,6 +240,15 @@ def name_os_errors(path: Path) -> Iterator[None]:
         if error.filename is None and error.errno is not None:
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
+
+
+def _visited_external(task: ExternalTask, learner: Learner) -> Array:
+    """(n, obs_dim) observations of the policy's own episodes; what has ended stays as it is."""
+    with contextlib.closing(task.make_env(EXTERNAL_ENVS, EXPORT_SEED)) as env:
+        seen = [env.reset()]
+        for _ in range(EXTERNAL_STEPS):
+            seen.append(env.step(learner.act(seen[-1])).obs)
+    return np.concatenate(seen)
 
 
 def _visited(

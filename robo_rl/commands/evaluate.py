@@ -12,7 +12,6 @@ import tyro
 
 from reward_models.vision.config import at_least
 from robo_rl.commands.options import Json
-from robo_rl.config.train_config import TrainConfig, from_json
 from robo_rl.runs.run_dir import RunDir
 from sims.core.multi_goal import ANY
 
@@ -47,6 +46,7 @@ def main(argv: Sequence[str]) -> int:
         summary_line,
         task_of_run,
     )
+    from robo_rl.goals.external_task import ExternalTask
     from robo_rl.goals.reading import single_goal
     from robo_rl.runs.policy import load_policy
     from robo_rl.runtime.progress_bars import stage_progress, stderr_console
@@ -65,25 +65,15 @@ def main(argv: Sequence[str]) -> int:
         raise ValueError(
             f"--{given[0]} applies to policies: the expert always reads the true state"
         )
-    if run.config["task"].startswith("gym:"):
+    task, sample = task_of_run(run.config, truth), {"episodes": command.episodes, "seed": seed}
+    if isinstance(task, ExternalTask):
         if command.expert:
-            raise ValueError(f"{run.config['task']} has no scripted expert: leave out --expert")
+            raise ValueError(f"{task.name} has no scripted expert: leave out --expert")
         if given:
-            raise ValueError(
-                f"{run.config['task']} is an external environment: leave out --{given[0]}"
-            )
-        from robo_rl.training.gymnasium import evaluate_gymnasium
-
-        config = from_json(TrainConfig, run.config)
-        act = load_policy(run.path).act
-        with stage_progress(stderr_console()) as progress:
-            foreign = evaluate_gymnasium(config, act, command.episodes, seed, progress=progress)
-        print(json.dumps(foreign.as_dict()) if command.as_json else foreign.line())
-        return 0
-    if not truth:
+            raise ValueError(f"{task.name} is an external environment: leave out --{given[0]}")
+    elif not truth:
         print(json.dumps({"goal": ""}) if command.as_json else NOT_JUDGED)
         return 0
-    task, sample = task_of_run(run.config, truth), {"episodes": command.episodes, "seed": seed}
     if command.goal:
         task = single_goal(task, command.goal)
     with stage_progress(stderr_console()) as progress:

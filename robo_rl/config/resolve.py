@@ -38,6 +38,11 @@ class ResolvedRun:
         """Whether success can be told; if not, the task's own goal is not the one asked for."""
         return bool(self.goal.key)
 
+    @property
+    def external(self) -> bool:
+        """Whether the task is an external env, which is judged by its own return."""
+        return isinstance(self.task, ExternalTask)
+
     def with_config(self, **changes: Any) -> ResolvedRun:
         """The same goal on the same task, with other settings, such as another seed or name."""
         return replace(self, config=replace(self.config, **changes))

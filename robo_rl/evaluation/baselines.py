@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,19 @@ import numpy as np
 
 import sims
 from reward_models.analysis.metrics import wilson
+from robo_rl.goals.external_task import ExternalTask
 from robo_rl.rollout import episode_runner
-from robo_rl.rollout.episode_runner import Act, Choose, active_rows_policy, run_episode, zero_action
+from robo_rl.rollout.episode_runner import (
+    Act,
+    EpisodeOutcome,
+    active_rows_policy,
+    run_episodes,
+    zero_action,
+)
 from robo_rl.runs.run_dir import jsonable, write_json
 from sims.core.task import Task
 from sims.envs.batch_env import BatchEnv
+from sims.external.gymnasium_env import GymnasiumEnv
 from sims.randomization.domain_randomization import Randomize, make_randomized_env
 from sims.utils.cache import cache_dir
 
@@ -35,6 +44,9 @@ HIDDEN = (128, 128)  # units of the untrained policy, as PPO's defaults have the
 # A floor need not be as sharp as what stands on it: of episodes of a thousand steps the first of
 # those that are judged will do. Arm tasks have all of theirs.
 MOST_STEPS, FEWEST = 200_000, 100
+NAMES = {"still": "doing nothing", "untrained": "untrained"}  # of the baselines, for people
+ROWS = 32  # environments of an external env that are stepped together
+Progress = Callable[[str, float], None]  # (stage, share of it that is done)
 
 
 @dataclass(frozen=True)
@@ -88,6 +100,19 @@ class Baselines:
         return cls(*(SuccessRate(rate["successes"], rate["episodes"]) for rate in rates))
 
 
+def make_evaluation_env(
+    task: Task[Any] | ExternalTask, episodes: int, *, seed: int, frames: bool = False, **rows: Any
+) -> BatchEnv | GymnasiumEnv:
+    """Returns environments to judge ``episodes`` episodes in: one each, fewer of an external env.
+
+    ``frames``: also an external env is rendered. ``rows`` are of ``make_randomized_env``, and not
+    of external envs.
+    """
+    if isinstance(task, ExternalTask):
+        return task.make_env(min(episodes, ROWS), seed, frames=frames)
+    return make_randomized_env(task, episodes, seed=seed, **rows)
+
+
 def untrained_policy(obs_dim: int, act_dim: int, seed: int = 0) -> Act:
     """A policy that has learned nothing: the network that PPO begins with, deterministic.
 
@@ -118,7 +143,7 @@ def measure_baselines(
     seed: int,
     shaped: bool = False,
     width: float | Randomize = 0.0,
-    progress: Callable[[str, float], None] = lambda stage, share: None,
+    progress: Progress = lambda stage, share: None,
 ) -> Baselines:
     """Returns the baselines of ``task``'s goal in the first of ``episodes`` episodes of ``seed``,
     with domain randomisation scale ``width``."""
@@ -162,7 +187,7 @@ def _cached(
     task: Task[Any],
     facts: Mapping[str, Any],
     made: Callable[[], BatchEnv],
-    progress: Callable[[str, float], None] = lambda stage, share: None,
+    progress: Progress = lambda stage, share: None,
 ) -> Baselines:
     """The floors of ``made`` episodes, from the cache if they are known there."""
     kind = type(task).__qualname__  # another one observes otherwise
@@ -173,22 +198,49 @@ def _cached(
     path = cache_dir() / "floors" / f"{task.name}-{key[:24]}.json"
     if path.exists():
         return Baselines.from_dict(json.loads(path.read_text())["floors"])
-    env = made()
-    ways: dict[str, Choose] = {
-        "still": zero_action(env.act_dim),
-        "untrained": active_rows_policy(untrained_policy(env.obs_dim, env.act_dim), env.act_dim),
-    }
-    found = {}
-    for half, (name, choose) in enumerate(ways.items()):
-        outcome = run_episode(
-            env, choose, progress=lambda share, half=half: progress("floors", (half + share) / 2)
-        )
-        found[name] = SuccessRate(int(outcome.success.sum()), env.num_envs)
-        env.reseed(env.seed)  # the same episodes again
-    env.close()
+    played = _play_baselines(
+        made, lambda name, share: progress("floors", ([*NAMES].index(name) + share) / len(NAMES))
+    )
+    found = success_of(played)
+    assert found is not None  # a task of ours is judged
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, {"floors": Baselines(**found).as_dict(), "of": facts})
-    return Baselines(**found)
+    write_json(path, {"floors": found.as_dict(), "of": facts})
+    return found
+
+
+def play_external_baselines(
+    task: ExternalTask, episodes: int, seed: int, progress: Progress
+) -> dict[str, EpisodeOutcome]:
+    """{baseline: what became of its episodes}, the first of ``episodes`` of ``seed``; measured each
+    time, for nobody here can tell when such an env has changed."""
+    few = min(episodes, FEWEST)
+    made = partial(make_evaluation_env, task, few, seed=seed)
+    return _play_baselines(made, lambda name, share: progress(NAMES[name], share), few)
+
+
+def success_of(played: Mapping[str, EpisodeOutcome]) -> Baselines | None:
+    """The baselines' success in the episodes ``played``; None where it cannot be told."""
+    rates = {
+        name: SuccessRate(int(outcome.success.sum()), len(outcome.success))
+        for name, outcome in played.items()
+        if outcome.success is not None
+    }
+    return Baselines(**rates) if len(rates) == len(NAMES) else None
+
+
+def _play_baselines(
+    made: Callable[[], BatchEnv | GymnasiumEnv], progress: Progress, episodes: int = 0
+) -> dict[str, EpisodeOutcome]:
+    """What became of each baseline in the same episodes of an env that is ``made`` anew."""
+    played = {}
+    for name in NAMES:
+        env = made()
+        act = untrained_policy(env.obs_dim, env.act_dim)
+        still = name == "still"
+        choose = zero_action(env.act_dim) if still else active_rows_policy(act, env.act_dim)
+        played[name] = run_episodes(env, choose, episodes or env.num_envs, partial(progress, name))
+        env.close()
+    return played
 
 
 def _code(task: Task[Any]) -> str:

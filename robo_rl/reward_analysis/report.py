@@ -20,7 +20,7 @@ from real_robot.core.manifest import Manifest
 from real_robot.policy.bundle import MANIFEST, write_manifest
 from reward_models.analysis.reward_distances import DRAWS
 from reward_models.base import EpisodePosition, RewardModel
-from robo_rl.evaluation.evaluate import Recording
+from robo_rl.evaluation.recording import Recording
 from robo_rl.evaluation.reward_tables import REPORT
 from robo_rl.goals.reading import ReadGoal
 from robo_rl.reward_analysis.coverage import COVER_SEED, FREE, Coverage, collect_coverage

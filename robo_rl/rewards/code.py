@@ -15,12 +15,16 @@ from robo_rl.goals.reading import NotRead, ReadGoal
 from robo_rl.rewards.base import BuiltReward, RewardRequest
 from robo_rl.runtime.sandbox import Job, preflight
 from sims.core.task import Task
+from sims.external.gymnasium_env import GymnasiumEnv
 
 SIGNALS = "the task's signals"
 
 
 def task_reward(request: RewardRequest) -> BuiltReward:
-    """Returns the task's dense reward; ValueError where the goal is none of the task's."""
+    """The task's dense reward, or the external env's own; ValueError where no goal of the task was
+    asked for."""
+    if isinstance(request.env, GymnasiumEnv):
+        return BuiltReward(None, "the env's own", "everything")
     if not request.goal.key:
         raise ValueError(f"--reward task needs a goal of the task: {request.goal.truth}")
     return BuiltReward(None, f"hand-written dense reward of {request.goal.key}", "everything")

@@ -5,19 +5,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from reward_models.base import RewardModel
-from robo_rl.config.train_config import SettledConfig
-from robo_rl.evaluation.evaluate import VALIDATION_SEED
+from robo_rl.config.resolve import ResolvedRun
+from robo_rl.evaluation.baselines import make_evaluation_env
+from robo_rl.evaluation.evaluate import VALIDATION_SEED, evaluate
 from robo_rl.evaluation.overoptimization import OveroptimizationMonitor
+from robo_rl.goals.external_task import ExternalTask
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner
-from robo_rl.learners.tensorboard import TensorBoardWriter
 from robo_rl.rollout.episode_runner import Act
 from robo_rl.runs.run_dir import Checkpoint, RunDir
-from robo_rl.training.gymnasium import evaluate_gymnasium
 from sims.envs.batch_env import BatchEnv
 from sims.external.gymnasium_env import GymnasiumEnv
 from sims.utils.prefixed_dict import add_prefix, select_prefix
@@ -120,47 +123,53 @@ class EvalCallback(Hook):
 
 def make_eval_callback(
     run: RunDir,
-    config: SettledConfig,
-    env: BatchEnv,
-    board: TensorBoardWriter,
+    resolved: ResolvedRun,
+    env: BatchEnv | GymnasiumEnv,
     reward: RewardModel | None,
-    warn: Callable[[str], None] = lambda text: None,
+    *,
+    told: Callable[[Figures], None],
+    warn: Callable[[str], None],
+    stack: ExitStack,
+    rows: Mapping[str, Any],
 ) -> EvalCallback:
-    """Evaluates the same episodes in all environments of ``env`` each time, and records
-    ``reward``'s sum."""
-    return EvalCallback(
-        OveroptimizationMonitor(env, reward, sparse=config.reward == "sparse"),
-        run,
-        env_steps=config.env_steps,
-        eval_points=config.eval_points,
-        cost=env.num_envs * env.max_steps * config.tuning.makes_steps,
-        stop_at=config.stop_at,
-        stop_overoptimised=config.stop_overoptimised,
-        on_evaluation=board.log_evaluation,
-        warn=warn,
-    )
+    """Returns what evaluates a run's policy in the same episodes every time.
 
+    Of a task of ours its figures are success and what ``reward`` pays, of an external env its own
+    return, and success where it reports that.
 
-def make_gymnasium_eval_callback(
-    run: RunDir, config: SettledConfig, sim: GymnasiumEnv, board: TensorBoardWriter
-) -> EvalCallback:
-    """Evaluates a policy in an external env: its return, and success where the env reports it."""
-
-    def judge(act: Act) -> dict[str, float]:
-        found = evaluate_gymnasium(
-            config, act, config.eval_episodes, VALIDATION_SEED, beneath=False
+    Args:
+        run: keeps the figures and the best weights.
+        resolved: what is trained.
+        env: what it is trained on.
+        reward: the reward model; None: the simulator's reward.
+        told: hears every row of figures.
+        warn: hears of a policy that is over-optimised.
+        stack: closes the environments of the evaluation.
+        rows: options of those, as of ``make_randomized_env``; not of external envs.
+    """
+    config, task, episodes = resolved.config, resolved.task, resolved.config.eval_episodes
+    if isinstance(task, ExternalTask):
+        judge, steps = partial(_external_figures, task, episodes), env.max_steps
+    else:
+        own = stack.enter_context(
+            closing(make_evaluation_env(task, episodes, seed=VALIDATION_SEED, **rows))
         )
-        figures = {"return": found.return_mean}
-        if found.successes is not None:
-            figures["success"] = found.successes / found.episodes
-        return figures
-
+        judge = OveroptimizationMonitor(own, reward, sparse=config.reward == "sparse")
+        steps = own.max_steps
     return EvalCallback(
         judge,
         run,
         env_steps=config.env_steps,
         eval_points=config.eval_points,
-        cost=config.eval_episodes * sim.max_steps * config.tuning.makes_steps,
+        cost=episodes * steps * config.tuning.makes_steps,
         stop_at=config.stop_at,
-        on_evaluation=board.log_evaluation,
+        stop_overoptimised=config.stop_overoptimised,
+        on_evaluation=told,
+        warn=warn,
     )
+
+
+def _external_figures(task: ExternalTask, episodes: int, act: Act) -> dict[str, float]:
+    found = evaluate(task, act, episodes=episodes, seed=VALIDATION_SEED, baselines=False)
+    figures = {"return": found.return_mean}
+    return figures if found.success is None else {**figures, "success": found.success}

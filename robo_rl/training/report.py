@@ -16,9 +16,9 @@ from reward_models.goals.formula import from_data
 from robo_rl.evaluation.evaluate import SEED_NAMES, Evaluation
 from robo_rl.evaluation.failure_analysis import failure_line
 from robo_rl.evaluation.reward_tables import FAILURES, REPORT, extra_lines, overoptimised, tables
+from robo_rl.evaluation.rollout_video import BEST_PAID, VIDEO
 from robo_rl.runs.html_page import head, image, section
 from robo_rl.runs.run_dir import RunDir, atomic_write, read_json
-from robo_rl.training.gymnasium import GymnasiumEvaluation
 from sims.core.multi_goal import ANY
 from sims.tasks.scene.mjcf import scene_label
 
@@ -31,22 +31,18 @@ def write_report(run: RunDir) -> Path:
     """Writes report.html of a finished run and returns its path; ValueError before it finished."""
     result = run.judged
     config, versions = run.config, read_json(run.path / "versions.json")
-    foreign = config["task"].startswith("gym:")
-    kind = GymnasiumEvaluation if foreign else Evaluation
-    judged = kind.from_dict(result["evaluation"])
-    title = "By its own reward" if foreign else "Success by the simulator's ground truth"
+    judged = Evaluation.from_dict(result["evaluation"])
+    by_return = judged is not None and judged.by_return
+    title = "By its own reward" if by_return else "Success by the simulator's ground truth"
     page = "".join(
         [
             head(result["goal"] or config["task"]),
             f"<p class=lead>{html.escape(_scene_of(config))}, "
             f"reward <b>{html.escape(result['reward'])}</b>, learner {config['learner']}, "
             f"{result['env_steps']:,} steps</p>",
-            section(
-                title,
-                _gymnasium_headline(judged) if foreign else _headline(judged) + _unlimited(result),
-            ),
-            _video(run.path / "video.webm", judged is not None and not foreign),
-            section("The frames that were paid most", _still(run.path / "paid.png")),
+            section(title, _headline(judged) + _unlimited(result)),
+            _video(run.path / VIDEO, judged is not None and not by_return),
+            section("The frames that were paid most", _still(run.path / BEST_PAID)),
             section("Training", _curves(run.metrics(), judged is not None)),
             section(
                 "Periodic evaluation on validation episodes",
@@ -82,6 +78,12 @@ def _unlimited(result: Mapping[str, Any]) -> str:
 def _headline(judged: Evaluation | None) -> str:
     if judged is None:
         return "<p>Not measured: the task has no ground truth for this sentence.</p>"
+    if judged.interval is None or judged.by_return:  # what no reward of ours saw
+        line, on = html.escape(judged.line()), SEED_NAMES.get(judged.seed, judged.seed)
+        return (
+            f"<div class=big>{judged.return_mean:.1f}</div><p>{line.capitalize()}. On the {on}; "
+            "final deterministic policy.</p>"
+        )
     low, high = (100 * x for x in judged.interval)
     words = [
         f"95 % interval {low:.1f} to {high:.1f}; {judged.episodes:,} episodes of the "
@@ -100,14 +102,6 @@ def _headline(judged: Evaluation | None) -> str:
         median, p90 = (_length(x, judged) for x in (judged.distance_median, judged.distance_p90))
         words.append(f"Missing to the goal at the end: median {median}, 90 % within {p90}.")
     return f"<div class=big>{100 * judged.success:.1f} %</div><p>{' '.join(words)}</p>"
-
-
-def _gymnasium_headline(judged: GymnasiumEvaluation) -> str:
-    """Returns the env's own return of the policy, which no reward model saw."""
-    return (
-        f"<div class=big>{judged.return_mean:.1f}</div><p>{html.escape(judged.line()).capitalize()}"
-        f". On the {SEED_NAMES.get(judged.seed, judged.seed)}; final deterministic policy.</p>"
-    )
 
 
 def _still(path: Path) -> str:

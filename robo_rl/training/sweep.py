@@ -26,19 +26,17 @@ from rich.markup import escape
 
 from robo_rl.config.resolve import ResolvedRun, resolve
 from robo_rl.config.train_config import SettledConfig, TrainConfig, from_json, resumed_config
+from robo_rl.evaluation.baselines import NAMES
 from robo_rl.evaluation.evaluate import Evaluation
 from robo_rl.runs.errors import is_user_error
 from robo_rl.runs.html_page import head, image, section
 from robo_rl.runs.run_dir import RunDir, atomic_write, check_writable
 from robo_rl.runtime.workers import run_in_workers
-from robo_rl.training.gymnasium import GymnasiumEvaluation
-from sims.external.gymnasium_env import PREFIX
 
 Array = np.ndarray
 
 FEWEST_CUT = 4  # seeds; of fewer a quarter is less than one, and none is left out
 PAGE, RUNS, CURVES = "sweep.html", "runs.csv", "curves.csv"
-FLOORS = {"still": "doing nothing", "untrained": "untrained"}
 DRAWS = 5_000  # of the bootstrap
 
 
@@ -192,12 +190,12 @@ def finished_results(configs: Mapping[tuple[str, int], TrainConfig]) -> list[Swe
 def _result_of(setting: str, seed: int, run: RunDir) -> SweepResult:
     result, spent, evaluations = run.result, run.spent(), run.looks.read()
     unit, worth, floors = "success", math.nan, {}
-    if run.config["task"].startswith(PREFIX):
-        foreign = GymnasiumEvaluation.from_dict(result["evaluation"])
-        unit, worth, floors = "return", foreign.return_mean, dict(foreign.beneath or {})
-    elif judged := Evaluation.from_dict(result["evaluation"]):
+    judged = Evaluation.from_dict(result["evaluation"])
+    if judged is not None and judged.by_return:
+        unit, worth, floors = "return", judged.return_mean, judged.baseline_returns or {}
+    elif judged is not None:
         worth, baselines = judged.success, judged.floors.as_dict() if judged.floors else {}
-        floors = {FLOORS[name]: rate["success"] for name, rate in baselines.items()}
+        floors = {NAMES[name]: rate["success"] for name, rate in baselines.items()}
     clocks = [spent.get(name, math.nan) for name in ("wall_s", "processor_s")]
     points = (
         zip(evaluations["env_steps"], evaluations[unit], strict=True) if unit in evaluations else ()

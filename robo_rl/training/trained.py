@@ -9,7 +9,6 @@ from pathlib import Path
 from robo_rl.evaluation.evaluate import Evaluation
 from robo_rl.runs.policy import BEST_POLICY, Policy, load_graph, load_policy
 from robo_rl.runs.run_dir import RunDir
-from robo_rl.training.gymnasium import GymnasiumEvaluation
 
 
 @dataclass(frozen=True)
@@ -19,9 +18,7 @@ class Trained:
     run: RunDir
     policy: Policy  # the final one
     best: Policy | None  # best in periodic evaluation; None: the final one, or not evaluated
-    evaluation: (
-        Evaluation | GymnasiumEvaluation | None
-    )  # of the final policy; None: nothing to judge
+    evaluation: Evaluation | None  # of the final policy; None: nothing to judge
     bundle: Path | None  # None: the task moves no arm
     seconds: Mapping[str, float]  # wall time of reward, training, evaluation
 
@@ -34,13 +31,11 @@ def load(path: Path | str) -> Trained:
     run = RunDir.open(Path(path))
     result = run.judged
     bundle = run.path / "bundle"
-    kind = GymnasiumEvaluation if run.config["task"].startswith("gym:") else Evaluation
-    evaluation = kind.from_dict(result["evaluation"])
     return Trained(
         run,
         load_policy(run.path),
         load_graph(best) if (best := run.path / BEST_POLICY).exists() else None,
-        evaluation,
+        Evaluation.from_dict(result["evaluation"]),
         bundle if bundle.exists() else None,
         result["seconds"],
     )

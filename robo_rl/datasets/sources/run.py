@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from robo_rl.datasets.sources.base import SourceEpisode, SourceOptions, render_episode
-from robo_rl.evaluation.evaluate import TEST_SEED, conditions_of, record, task_of_run
+from robo_rl.evaluation.evaluate import TEST_SEED, conditions_of, task_of_run
+from robo_rl.evaluation.recording import record
 from robo_rl.runs.policy import load_policy
 from robo_rl.runs.run_dir import RunDir
 from sims.envs.batch_env import BatchEnv
