@@ -179,7 +179,8 @@ def _taped(
         stop=options.stop and _taped_call(tape, "stop", options.stop),
         dial=_taped_call(tape, "dial", options.dial),
     )
-    return TapedObject(tape, "driver", driver, CALLS["driver"]), taped
+    taped_driver: Any = TapedObject(tape, "driver", driver, CALLS["driver"])
+    return taped_driver, taped
 
 
 def _taped_call(
