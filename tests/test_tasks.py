@@ -420,7 +420,7 @@ def test_distances_to_solids() -> None:
         ),
         ({"robot": "so100"}, r"unknown robot 'so100'; available robots: .*so101"),
         ({"name": "lift", "robot": "koch"}, r"'koch' is for reach, push; for lift: so101, ur5e"),
-        ({"goal": "touch_cube"}, r"no goal 'touch_cube'; did you mean '.*'\? Available: touch_red"),
+        ({"goal": "touch_cube"}, r"no goal 'touch_cube'\. Did you mean '.*'\? Available: touch"),
         ({"control_dt": 0.0123}, r"0.0123 s is not a whole number of 0.005 s steps; nearest is"),
     ],
 )
