@@ -220,7 +220,7 @@ def test_template_uses_or_refuses_numbers_of_an_action() -> None:
         ("kneel(humanoid, speed=2)", humanoid),
         ("wave(ant, swings=50)", ant),
     ):
-        with pytest.raises(NoTemplate, match="no template for"):
+        with pytest.raises(NoTemplate, match="no reward template for"):
             write_program(parse(said), card)
 
 
@@ -247,7 +247,7 @@ def test_template_error_names_the_missing_signal() -> None:
     with pytest.raises(NoTemplate, match="no signal 'pitch'"):
         write_program(parse("front_flip(walker)"), walker)
     humanoid = card_of("humanoid")
-    with pytest.raises(NoTemplate, match="with a body of 2 feet"):
+    with pytest.raises(NoTemplate, match="it needs a body of 4 feet; task .* has 2"):
         write_program(parse("lie_down(humanoid)"), humanoid)
     ant = card_of("ant")
     bare = replace(ant, signals=tuple(s for s in ant.signals if s.name != "torso_up"))

@@ -3,6 +3,7 @@ predicate, which share no code with them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -133,6 +134,13 @@ def test_every_margin_is_tested_against_the_judge() -> None:
         NoMargin, match=r"front_flip has no margin \(.*\): give the goal as a sentence"
     ):
         formula_margins(parse("front_flip(hopper)"), card)
+
+
+def test_missing_margin_names_the_signal_that_the_task_lacks() -> None:
+    card = from_dict(sims.make_task("humanoid").card())
+    signals = tuple(s for s in card.signals if s.name != "torso_up")
+    with pytest.raises(NoMargin, match="'humanoid' does not give signal torso_up or pitch"):
+        formula_margins(parse("upright(humanoid)"), replace(card, signals=signals))
 
 
 KNOWN = [

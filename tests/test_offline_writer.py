@@ -281,7 +281,7 @@ def test_predicate_without_template_is_an_error() -> None:
     nested = parse(
         "and(then(far(gripper, red_cube), touch(gripper, red_cube)), far(gripper, blue_ball))"
     )
-    with pytest.raises(NoTemplate, match="no template"):
+    with pytest.raises(NoTemplate, match="no reward template"):
         write_program(nested, CARD)
 
 

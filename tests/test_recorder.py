@@ -195,7 +195,7 @@ def test_deploy_ends_when_its_log_cannot_be_written(
     took(time.monotonic() - begun, f"refused, with all of deploy's start ({robot})")
     told = capsys.readouterr()
     assert told.out == ""  # before the arm is touched
-    assert f"cannot recover it: File too large: '{logs / 'episode_0000.mcap'}'" in told.err
+    assert f"cannot recover the log: File too large: '{logs / 'episode_0000.mcap'}'" in told.err
     assert read_log(logs / "episode_0000.mcap").transitions == states  # what fitted stays
 
 

@@ -315,7 +315,8 @@ def test_target_at_the_joint_limit_is_allowed_beyond_it_stops() -> None:
     ("state", "wish", "fault", "match"),
     [
         (measured((0, 0), t=-1.0), (0, 0), Fault.STALE, "1.020 s old, at most 0.1 s is allowed"),
-        (measured((0, 0), t=9.0), (0, 0), Fault.STALE, "s old"),
+        (measured((0, 0), t=9.0), (0, 0), Fault.STALE, "is stamped 8.980 s in the future"),
+        (measured((0, 0), t=math.nan), (0, 0), Fault.STALE, "is nan s old"),
         (
             measured((0, 0), seq=-1),
             (0, 0),
@@ -347,7 +348,7 @@ def test_each_safety_stop_names_its_reason(
 def test_target_from_an_old_measurement_is_dropped() -> None:
     memory = FILTER.start(measured((0, 0)), 0.0)
     old = TargetRequest(np.zeros(2), 0.0, source=TargetSource.POLICY, t=-0.4)
-    with pytest.raises(SafetyStop, match="the policy's target is based on a measurement of 0.4"):
+    with pytest.raises(SafetyStop, match="the measurement behind the policy's target is 0.4"):
         FILTER.step(measured((0, 0)), old, 0.02, memory)
 
 

@@ -51,7 +51,9 @@ def recover(path: Path) -> int:
             if saved:
                 part.replace(path)
         except OSError as error:
-            raise OSError(error.errno, f"cannot recover it: {error.strerror}", str(path)) from error
+            raise OSError(
+                error.errno, f"cannot recover the log: {error.strerror}", str(path)
+            ) from error
         finally:
             part.unlink(missing_ok=True)
     return saved

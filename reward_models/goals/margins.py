@@ -48,7 +48,7 @@ class NoMargin(ValueError):
 
 
 class _Unknown(Exception):
-    """A condition on what this scene does not have: it says nothing."""
+    """A condition on a quantity that this scene does not have; the message names the quantity."""
 
 
 @dataclass
@@ -241,14 +241,15 @@ def _written(atom: Atom, card: TaskCard, kept: dict[StoredSignal, None]) -> tupl
             "a sentence, or use --reward task or reward code"
         )
     slots = _Slots(atom, card, kept)
-    conditions = []
+    conditions, missing = [], []
     for text in row.margin:
         try:
             conditions.append(text.format_map(slots))
-        except _Unknown:
-            continue
+        except _Unknown as error:
+            missing.append(str(error))
     if not conditions:
-        raise NoMargin(f"{atom}: task {card.task!r} has no signal that measures it")
+        needed = " and ".join(dict.fromkeys(missing))
+        raise NoMargin(f"no margin for {atom}: task {card.task!r} does not give {needed}")
     try:
         return conditions, row.aim.format_map(slots)
     except (_Unknown, KeyError):
@@ -296,7 +297,7 @@ class _Slots(dict[str, object]):
             return a.signal("grip", "tip")
         if name in _EDGES:
             if not self.card.area:
-                raise _Unknown(name)
+                raise _Unknown("the table's area")
             return repr(round(float(_EDGES[name](self.card.area)), 6))
         raise KeyError(name)
 
@@ -322,7 +323,7 @@ class EntityQuantities:
         for name in names:
             if name in known:
                 return name
-        raise _Unknown(names)
+        raise _Unknown(f"signal {' or '.join(names)}")
 
     @property
     def start(self) -> str:
@@ -344,7 +345,7 @@ class EntityQuantities:
         """Half its height, of a thing that stands on the table."""
         e = self.entity
         if e.kind in (GRIPPER, BODY) or e.kind in MARKS | FURNITURE or not e.half:
-            raise _Unknown("rest")
+            raise _Unknown(f"the height of {e.name}")
         return repr(e.half[2])
 
     @property
@@ -375,7 +376,7 @@ class EntityQuantities:
 
     def _half(self, axis: int) -> str:
         if not self.entity.half:
-            raise _Unknown("half")
+            raise _Unknown(f"the size of {self.entity.name}")
         return repr(self.entity.half[axis])
 
     @property
@@ -423,7 +424,7 @@ def _surfaces(a: EntityQuantities, b: EntityQuantities) -> str:
     """
     kinds = [q.entity.kind for q in (a, b)]
     if kinds.count("cube") > 1 or not a.entity.half or "item" in kinds:
-        raise _Unknown("surfaces")
+        raise _Unknown(f"the distance of the surfaces of {a.entity.name} and {b.entity.name}")
     x, y = f"({a}[0] - {b}[0])", f"({a}[1] - {b}[1])"
     apart, wide, high, radius = f"hypot({x}, {y})", 0.0, 0.0, 0.0
     for q in (a, b):

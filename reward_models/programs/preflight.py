@@ -217,7 +217,7 @@ def _finite(call: Call, probes: Probes) -> None:
             for name, value in _answer(call, states).items():
                 bad = ~np.isfinite(value)
                 if bad.any():
-                    share = f"{int(bad.sum())} of {len(bad)} rows"
+                    share = f"{int(bad.sum())} of {len(bad)} probe states"
                     raise _Found(
                         "not_finite",
                         f"component {name!r} is not finite on {kind}: {share}",
@@ -265,13 +265,15 @@ def _rows(call: Call, probes: Probes) -> None:
 
         order = probes.rng.permutation(ROWS)
         everyone = np.arange(ROWS)
-        compare(order, {n: s[order] for n, s in states.items()}, everyone, "with its place")
+        compare(
+            order, {n: s[order] for n, s in states.items()}, everyone, "with its index in the batch"
+        )
         twice = np.repeat(everyone[:64], 2)
         compare(
             twice,
             {n: s[twice] for n, s in states.items()},
             np.arange(128),
-            "with the number of rows",
+            "with the number of envs",
         )
         for row in (0, 5, ROWS - 1):
             one = np.array([row])
@@ -280,7 +282,7 @@ def _rows(call: Call, probes: Probes) -> None:
         for array in broken.values():
             array[3] = np.nan
         others = np.delete(everyone, 3)
-        compare(others, broken, others, "when another row is not a number")
+        compare(others, broken, others, "when another env has NaN")
 
 
 def _memory(call: Call, probes: Probes) -> None:

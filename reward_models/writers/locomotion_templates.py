@@ -19,10 +19,10 @@ from reward_models.base import CardSignal, TaskCard
 from reward_models.goals.formula import Atom
 from reward_models.goals.predicates import PREDICATES
 from reward_models.writers.template_lines import (
-    NoTemplate,
     ProgramLines,
     Realised,
     TemplateNumbers,
+    no_template,
     rounded,
     signal_of,
 )
@@ -109,7 +109,7 @@ def _wave(p: ProgramLines, card: TaskCard, atom: Atom, n: TemplateNumbers) -> Re
     """One leg, the first on the card: its foot in the air and from side to side, in turn."""
     wanted = round(atom["swings"])
     if wanted > MOST_SWINGS:
-        raise NoTemplate(f"no template for {atom}: more than {MOST_SWINGS} swings")
+        raise no_template(atom, f"at most {MOST_SWINGS} swings are supported, got {wanted}")
     feet = p.vector(_limbs(card, "feet_pos", 4, atom))
     body = card.entity(atom.subject)
     torso, before = p.read(body), p.before(body)
@@ -198,9 +198,7 @@ def _as_usual(realised: Action) -> Action:
     def usual(p: ProgramLines, card: TaskCard, atom: Atom, n: TemplateNumbers) -> Realised:
         for number in PREDICATES[atom.predicate].numbers:
             if atom[number.name] != number.default:
-                raise NoTemplate(
-                    f"no template for {atom}: only {number.name} {number.default:g} is supported"
-                )
+                raise no_template(atom, f"only {number.name} {number.default:g} is supported")
         return realised(p, card, atom, n)
 
     return usual
@@ -226,5 +224,8 @@ def _speed(p: ProgramLines, card: TaskCard) -> str:
 def _limbs(card: TaskCard, name: str, count: int, atom: Atom) -> CardSignal:
     signal = signal_of(card, name)
     if signal.shape[0] != count:
-        raise NoTemplate(f"no template for {atom} with a body of {signal.shape[0]} {name[:4]}")
+        kind = name.removesuffix("_pos")
+        raise no_template(
+            atom, f"it needs a body of {count} {kind}; task {card.task!r} has {signal.shape[0]}"
+        )
     return signal

@@ -15,10 +15,10 @@ from reward_models.goals.formula import Atom, fill
 from reward_models.goals.margins import formula_margins, shortfall_text
 from reward_models.goals.predicates import MARKS, role
 from reward_models.writers.template_lines import (
-    NoTemplate,
     ProgramLines,
     Realised,
     TemplateNumbers,
+    no_template,
     rounded,
     signal_of,
 )
@@ -81,7 +81,7 @@ def _carried(p: ProgramLines, card: TaskCard, atom: Atom, n: TemplateNumbers) ->
     """Grasped, lifted off the table, and taken to where it is to hang in the air."""
     body = card.entity(atom.subject)
     if "lift" not in body.affordances:
-        raise NoTemplate(f"no template for {atom}: {body.name} cannot be lifted in {card.task}")
+        raise no_template(atom, f"{body.name} cannot be lifted in {card.task}")
     held, _, terms = _grasped(p, card, atom, n)
     thing, half = p.read(body), _half(body)
     off = f"ramp({thing}[2], {rounded(half + LYING)}, {rounded(half + CARRIED)})"
@@ -98,7 +98,7 @@ def _slid(opens: bool) -> Callable[[ProgramLines, TaskCard, Atom, TemplateNumber
         thing = card.entity(atom.subject)
         bar = next((e for e in card.entities if e.kind == "handle" and e.body == thing.body), None)
         if bar is None:
-            raise NoTemplate(f"no template for {atom}: the task card lists no handle for it")
+            raise no_template(atom, f"the task card lists no handle of {thing.name}")
         signal = signal_of(card, f"{thing.body}_joint")
         travel = signal.range[1]
         tip, handle, joint = p.read(_hand(card)), p.read(bar), p.joint(signal)
@@ -144,7 +144,7 @@ def _put(p: ProgramLines, card: TaskCard, atom: Atom, n: TemplateNumbers) -> Rea
     if where.kind == "hole":
         return _inserted(p, card, atom, n)
     if where.kind not in PLACES and "stack" not in where.affordances:
-        raise NoTemplate(f"no template for {atom}: inserting into a {where.kind} is not supported")
+        raise no_template(atom, f"inserting into a {where.kind} is not supported")
     what = card.entity(atom.subject)
     thing, tip, place = p.read(what), p.read(_hand(card)), p.read(where)
     half, under = _half(what), _half(where)

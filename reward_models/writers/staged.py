@@ -28,7 +28,7 @@ from reward_models.goals.margins import (
 )
 from reward_models.goals.predicates import GRIPPER, PREDICATES, role
 from reward_models.writers.manipulation_templates import HANDLED
-from reward_models.writers.template_lines import NoTemplate, ProgramLines, TemplateNumbers
+from reward_models.writers.template_lines import ProgramLines, TemplateNumbers, no_template
 
 
 @dataclass
@@ -173,9 +173,7 @@ class _Writer:
         if role(card.entity(mover)) != "object":
             return []
         if row.by != "push" and formula.predicate not in HANDLED:
-            raise NoTemplate(
-                f"no template for {formula}: predicate {formula.predicate} is not supported"
-            )
+            raise no_template(formula, f"predicate {formula.predicate} is not supported")
         return [formula] if formula.predicate in HANDLED or self.measured.aims[formula] else []
 
     def handles(self, atom: Atom) -> bool:

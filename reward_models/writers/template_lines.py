@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 
 from reward_models.base import CardEntity, CardSignal, TaskCard
+from reward_models.goals.formula import Formula
 from reward_models.goals.margins import signal_arguments
 
 # What a template answers with: how far it holds (0 to 1), what is left (0 where it holds with
@@ -16,6 +17,14 @@ Realised = tuple[str, str, dict[str, tuple[float, str]]]
 
 class NoTemplate(ValueError):
     """A formula that the templates cannot realise."""
+
+
+def no_template(formula: Formula, reason: str) -> NoTemplate:
+    """Returns the error of a formula that the templates cannot realise for that reason."""
+    return NoTemplate(
+        f"no reward template for {formula}: {reason}; write its reward code by hand or with a "
+        "language model (robo-rl reward write --writer llm)"
+    )
 
 
 @dataclass

@@ -30,7 +30,12 @@ from reward_models.goals.margins import (
 from reward_models.goals.predicates import role
 from reward_models.writers.locomotion_templates import ACTED
 from reward_models.writers.manipulation_templates import HANDLED
-from reward_models.writers.template_lines import NoTemplate, ProgramLines, TemplateNumbers
+from reward_models.writers.template_lines import (
+    NoTemplate,
+    ProgramLines,
+    TemplateNumbers,
+    no_template,
+)
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,7 @@ def _part(
     handled = [a for a in others if a.predicate in REALISED and achieved_by(a, card) != "push"]
     moved = [a for a in moved if a not in handled]
     if left := [atom for atom in atoms if atom not in (*own, *handled, *moved)]:
-        raise NoTemplate(f"no template for {left[0]}")
+        raise no_template(left[0], f"predicate {left[0].predicate} is not supported")
     gate = f"{done} * " if done else ""
     distances = [_gripper(atom, card, program) for atom in own]
     there = [f"({away} <= 0.0)" for away in distances]
@@ -158,7 +163,7 @@ def _atoms(part: Formula) -> tuple[Atom, ...]:
     inner = []
     for one in parts_of(part, "and"):
         if not isinstance(one, Atom):
-            raise NoTemplate(f"{one.operator} has no template: {one}")
+            raise no_template(one, f"operator {one.operator} is not supported")
         inner.append(one)
     return tuple(dict.fromkeys(inner))
 
@@ -172,9 +177,9 @@ def _measured(atom: Atom, card: TaskCard) -> FormulaMargins:
     try:
         found = formula_margins(atom, card)
     except NoMargin as error:
-        raise NoTemplate(f"no template for {atom}: {error}") from None
+        raise NoTemplate(f"no reward template: {error}") from None
     if found.kept or found.choices:
-        raise NoTemplate(f"no template for {atom}: it needs memory of the episode")
+        raise no_template(atom, "it needs memory of the episode")
     return found
 
 
@@ -200,7 +205,7 @@ def _pushed(
     """Adds the two stages of a push; answers (progress of the atom, whether it holds)."""
     found = _measured(atom, card)
     if not (way := found.way(atom)):
-        raise NoTemplate(f"no template for {atom}: it gives no direction to push the object")
+        raise no_template(atom, "it gives no direction to push the object")
     hand = next(e for e in card.entities if role(e) == "gripper")
     tip = p.read(hand) if structure.gated or structure.approach != "none" else ""
     mover = p.read(card.entity(atom.subject))

@@ -58,10 +58,15 @@ class SearchConfig:
         if self.writer not in ("offline", *WRITERS):
             known = ", ".join(("offline", *WRITERS))
             raise ValueError(f"unknown writer {self.writer!r}; available: {known}")
-        if self.learner not in LEARNERS or type(self.tuning) is not LEARNERS[self.learner].config:
-            tuned = type(self.tuning).__name__
+        if self.learner not in LEARNERS:
             known = ", ".join(LEARNERS)
-            raise ValueError(f"learner {self.learner!r} does not match {tuned}; available: {known}")
+            raise ValueError(f"unknown learner {self.learner!r}; available: {known}")
+        expected = LEARNERS[self.learner].config
+        if type(self.tuning) is not expected:
+            raise ValueError(
+                f"learner {self.learner} needs tuning of type {expected.__name__}, "
+                f"got {type(self.tuning).__name__}"
+            )
         if self.relabel and not isinstance(self.tuning, OffPolicyConfig):
             raise ValueError(
                 f"relabel needs a learner with a replay buffer; {self.learner} has none"

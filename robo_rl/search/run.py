@@ -111,7 +111,7 @@ def _judged_goal(config: SearchConfig) -> ReadGoal:
     if goal.formula is None:
         raise NotRead(goal)
     if not goal.key:
-        raise ValueError(f"a search needs a success judge: {goal.truth}")
+        raise ValueError(f"a search chooses by success: {goal.truth}")
     if config.writer == "offline":
         write_program(goal.formula, goal.card)  # no template: an error now, not in an hour
     return goal

@@ -34,22 +34,22 @@ class StalenessCheck(CheckStage):
         return motion, own
 
     def _check(self, moment: FilterContext) -> None:
-        age = moment.now - moment.state.t_host
-        if not _FUTURE <= age <= self.max_age:
-            raise SafetyStop(
-                Fault.STALE,
-                f"the measurement is {age:.3f} s old, at most {self.max_age} s is allowed",
-            )
+        _check_age("measurement", moment.now - moment.state.t_host, self.max_age)
         seq = moment.state.seq
         if moment.seq is not None and seq < moment.seq:
             raise SafetyStop(
                 Fault.STALE, f"measurement number {seq} came after number {moment.seq}"
             )
         if moment.wish.t is not None:
-            age = moment.now - moment.wish.t
-            if not _FUTURE <= age <= self.max_wish_age:
-                raise SafetyStop(
-                    Fault.STALE,
-                    f"the {moment.wish.source.value}'s target is based on a measurement of "
-                    f"{age:.3f} s ago, at most {self.max_wish_age} s is allowed",
-                )
+            what = f"measurement behind the {moment.wish.source.value}'s target"
+            _check_age(what, moment.now - moment.wish.t, self.max_wish_age)
+
+
+def _check_age(what: str, age: float, most: float) -> None:
+    if age < _FUTURE:
+        raise SafetyStop(
+            Fault.STALE,
+            f"the {what} is stamped {-age:.3f} s in the future: its clock is not the loop's",
+        )
+    if not age <= most:  # nan, too
+        raise SafetyStop(Fault.STALE, f"the {what} is {age:.3f} s old, at most {most} s is allowed")
