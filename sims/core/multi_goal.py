@@ -79,9 +79,17 @@ class MultiGoalTask(TaskWrapper):
         return self.with_own(self.inner.bind(batch), {"goal_asked": asked})
 
     def reset(self, v: Any, ids: Array, rng: RowRng) -> None:
+        """Samples a goal for each of environments ``ids`` (n,) and writes a starting state for it.
+
+        With ``only`` that goal is always taken.
+        """
         self._begin("reset", v, ids, rng)
 
     def scatter(self, v: Any, ids: Array, rng: RowRng) -> None:
+        """Samples a goal for each of environments ``ids`` (n,) and writes a random state for it.
+
+        With ``only`` that goal is always taken.
+        """
         self._begin("scatter", v, ids, rng)
 
     def _begin(self, how: str, v: Any, ids: Array, rng: RowRng) -> None:
@@ -99,14 +107,17 @@ class MultiGoalTask(TaskWrapper):
                 yield task, where
 
     def after_reset(self, v: Any, ids: Array) -> None:
+        """Updates owned arrays of environments ``ids`` (n,), each by the task with its goal."""
         for task, where in self._groups(v, ids):
             task.after_reset(v, ids[where])
 
     def after_step(self, v: Any, ids: Array) -> None:
+        """Updates owned arrays of environments ``ids`` (n,), each by the task with its goal."""
         for task, where in self._groups(v, ids):
             task.after_step(v, ids[where])
 
     def terminated(self, v: Any) -> Array | bool:
+        """Returns whether the task with each one's goal ends its episode early, (N,) bool."""
         over = [np.zeros(len(v.goal_asked), bool) | task.terminated(v) for task in self.tasks]
         return self._own(v, over)
 
@@ -116,6 +127,7 @@ class MultiGoalTask(TaskWrapper):
         return np.stack(of_each)[v.goal_asked, np.arange(len(v.goal_asked))]
 
     def obs(self, v: Any) -> dict[str, Array]:
+        """Returns the inner observation with ``goal_asked`` (N, G), 1 at the goal asked for."""
         return {**self.inner.obs(v), ASKED: self._goal_columns(v)}
 
     def _goal_columns(self, v: Any) -> Array:
@@ -132,12 +144,14 @@ class MultiGoalTask(TaskWrapper):
         return {**made_of, ASKED: told}
 
     def signals(self, v: Any) -> dict[str, Array]:
+        """Returns the inner signals with ``goal_asked`` (N, G), 1 at the goal asked for."""
         return {**self.inner.signals(v), ASKED: self._goal_columns(v)}
 
     def signal_docs(self) -> tuple[Signal, ...]:
         return (*self.inner.signal_docs(), self._asked_doc)
 
     def sensed(self, v: Any) -> Mapping[str, Array]:
+        """Returns the inner ``sensed`` with ``goal_asked`` (N, G), 1 at the goal asked for."""
         return {**self.inner.sensed(v), ASKED: self._goal_columns(v)}
 
     def sensed_docs(self) -> tuple[Signal, ...]:
@@ -149,6 +163,7 @@ class MultiGoalTask(TaskWrapper):
         return Signal(ASKED, (len(self.keys),), "1", "goal", (0.0, 1.0), doc, True)
 
     def reached(self, v: Any) -> Array:
+        """Returns which goals hold now, (N, G) bool, in the order of ``keys``."""
         return np.stack([np.asarray(goal.success(v), bool) for goal in self.each], axis=1)
 
     def goals(self) -> Mapping[str, TaskGoal[Any]]:
@@ -172,6 +187,7 @@ class MultiGoalTask(TaskWrapper):
         )
 
     def expert(self, v: Any, rng: np.random.Generator) -> Array:
+        """Returns the action (N, act_dim) of the expert for each environment's goal."""
         return self._own(v, [task.expert(v, rng) for task in self.tasks])
 
     def card(self) -> dict[str, Any]:

@@ -48,6 +48,7 @@ class TaskWrapper(Task[Any]):
         return ""
 
     def spread_of(self, part: str) -> float | Array:
+        """Returns the inner task's spread of a column of ``obs``, a float or an array (k,)."""
         return self.inner.spread_of(part)
 
     def spec(self) -> mujoco.MjSpec:
@@ -57,7 +58,13 @@ class TaskWrapper(Task[Any]):
         return self.inner.model()
 
     def with_own(self, v: Any, owned: Mapping[str, Array], **derived: Array) -> Any:
-        """The views ``v`` with arrays that the wrapper owns, and others that follow from those."""
+        """Returns the views ``v`` of the inner task with further arrays.
+
+        Args:
+            v: the views of the inner task.
+            owned: {name: (N, ...)}, arrays of the wrapper that are saved with the state.
+            derived: arrays (N, ...) by name that follow from ``owned`` and are not saved.
+        """
         fields = [(name, Array, field(metadata={"owned": True})) for name in owned]
         views = dataclasses.make_dataclass(
             "Views", [*fields, *((name, Array) for name in derived)], bases=(type(v),)
@@ -66,24 +73,31 @@ class TaskWrapper(Task[Any]):
         return views(**mine, **owned, **derived)
 
     def reset(self, v: Any, ids: Array, rng: RowRng) -> None:
+        """Writes a starting state of the inner task into environments ``ids`` (n,)."""
         self.inner.reset(v, ids, rng)
 
     def scatter(self, v: Any, ids: Array, rng: RowRng) -> None:
+        """Writes a random state of the whole workspace into environments ``ids`` (n,)."""
         self.inner.scatter(v, ids, rng)
 
     def control(self, v: Any, action: Array) -> None:
+        """Applies ``action`` (N, act_dim) in [-1, 1] as the inner task does."""
         self.inner.control(v, action)
 
     def after_reset(self, v: Any, ids: Array) -> None:
+        """Updates the inner task's owned arrays after a reset of environments ``ids`` (n,)."""
         self.inner.after_reset(v, ids)
 
     def after_step(self, v: Any, ids: Array) -> None:
+        """Updates the inner task's owned arrays after a step of environments ``ids`` (n,)."""
         self.inner.after_step(v, ids)
 
     def obs(self, v: Any) -> dict[str, Array]:
+        """Returns the inner task's observation, {name: (N, k)}."""
         return self.inner.obs(v)
 
     def signals(self, v: Any) -> dict[str, Array]:
+        """Returns the inner task's signals, {name: (N, ...)}."""
         return self.inner.signals(v)
 
     def signal_docs(self) -> tuple[Signal, ...]:
@@ -96,9 +110,11 @@ class TaskWrapper(Task[Any]):
         return self.inner.goals()
 
     def expert(self, v: Any, rng: np.random.Generator) -> Array:
+        """Returns the action (N, act_dim) of the inner task's expert."""
         return self.inner.expert(v, rng)
 
     def terminated(self, v: Any) -> Array | bool:
+        """Returns whether the inner task ends an episode early, (N,) bool or False."""
         return self.inner.terminated(v)
 
     def action_doc(self) -> tuple[str, ...]:

@@ -76,6 +76,7 @@ class Ant(Lagged[AntViews]):
         return AntViews(**self.common(batch), hips=hips, side=side, waves=waves, most=most)
 
     def lagging(self, v: AntViews, rows: Array | slice) -> Array:
+        """Returns the torso's x and y (n, 2) m in environments ``rows``, by the derived fields."""
         return v.xpos[rows, 1, :2]
 
     def feet(self, v: AntViews) -> Array:
@@ -87,6 +88,10 @@ class Ant(Lagged[AntViews]):
         return 2.0 * v.geom_xpos[:, shins] - v.xpos[:, knees]
 
     def after_step(self, v: AntViews, ids: Array) -> None:
+        """Updates place and external forces of environments ``ids`` (n,).
+
+        For the goal ``wave`` it also counts the swings of each leg.
+        """
         super().after_step(v, ids)
         if self.goal != "wave":
             return
@@ -101,6 +106,12 @@ class Ant(Lagged[AntViews]):
         v.most[ids] = np.maximum(v.most[ids], v.waves[ids].max(axis=1, keepdims=True))
 
     def obs(self, v: AntViews) -> dict[str, Array]:
+        """Returns the observation of Gymnasium's Ant-v5.
+
+        Returns:
+            ``qpos`` (N, 13) without x and y of the torso, ``qvel`` (N, 14), and ``cfrc_ext``
+            (N, 78), the external torques and forces on each body, clipped to [-1, 1].
+        """
         forces = np.clip(v.cfrc_ext[:, 1:], -1.0, 1.0).reshape(len(v.qpos), -1)
         return {"qpos": v.qpos[:, 2:], "qvel": v.qvel, "cfrc_ext": forces}
 
@@ -117,6 +128,8 @@ class Ant(Lagged[AntViews]):
         return (body_entity("ant", ("robot", "spider", "body"), "torso", "torso_pos"),)
 
     def terminated(self, v: AntViews) -> Array | bool:
+        """Returns where it is not ``healthy``, (N,) bool; for other goals than ``forward``
+        False."""
         return ~healthy(v) if self.goal == "forward" else False
 
     def goals(self) -> Mapping[str, TaskGoal[AntViews]]:

@@ -30,6 +30,7 @@ class Button(ManipulationTask):
     episode_s: float = 3.0  # s
 
     def reset(self, v: ManipulationViews, ids: Array, rng: RowRng) -> None:
+        """Places the button of environments ``ids`` (n,) at random and closes the jaws."""
         self.begin(v, ids, rng, opening=0.0)
         v.mocap[ids, 0, :2] = self.spot(v, rng, len(ids), (-0.8, 0.8))
         v.joint[0][ids, 0] = rng.uniform(0.0, 0.3 * BUTTON_TRAVEL)  # it springs back at once
@@ -38,6 +39,7 @@ class Button(ManipulationTask):
         return _goals(self)
 
     def expert(self, v: ManipulationViews, rng: np.random.Generator) -> Array:
+        """Returns the action (N, 4) that moves the closed jaws over the button, then down."""
         button = v.point["button"]
         over = norm((button - v.tip)[:, :2]) < 0.012
         target = button.copy()

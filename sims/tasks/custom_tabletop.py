@@ -122,6 +122,13 @@ class CustomTabletop(ManipulationTask):
             ) from None
 
     def reset(self, v: ManipulationViews, ids: Array, rng: RowRng) -> None:
+        """Places arm, objects and furniture of environments ``ids`` (n,) at random.
+
+        The jaws begin open where the formula needs them, and else closed.
+
+        Raises:
+            ValueError: the things do not fit side by side within the arm's reach.
+        """
         words = set(_words(self.formula or []))
         self.begin(v, ids, rng, opening=1.0 if words & WITH_JAWS else 0.0)
         self._lay(v, ids, self._layout().draw(rng, len(ids)), rng)

@@ -31,6 +31,10 @@ class Drawer(ManipulationTask):
     fixtures: ClassVar[tuple[Fixture, ...]] = (DRAWER,)
 
     def reset(self, v: ManipulationViews, ids: Array, rng: RowRng) -> None:
+        """Places the cabinet of environments ``ids`` (n,).
+
+        The drawer starts shut for ``open``, out for ``close`` and anywhere for a formula.
+        """
         self.begin(v, ids, rng, opening=0.0)
         stand_cabinet(self, v, ids, rng)
         starts = {"open": (0.0, 0.015), "close": (0.06, DRAWER_TRAVEL)}
@@ -40,6 +44,7 @@ class Drawer(ManipulationTask):
         return _goals(self)
 
     def expert(self, v: ManipulationViews, rng: np.random.Generator) -> Array:
+        """Returns the action (N, 4) that slides the drawer open, or shut, with closed jaws."""
         return slide_drawer(self, v, 1.0 if self.goal == "open" else -1.0)
 
 

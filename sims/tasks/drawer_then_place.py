@@ -31,6 +31,7 @@ class DrawerThenPlace(ManipulationTask):
     episode_s: float = 10.0  # s
 
     def reset(self, v: ManipulationViews, ids: Array, rng: RowRng) -> None:
+        """Places cabinet and cube of environments ``ids`` (n,), the drawer nearly shut."""
         place = self.arm.workspace
         self.begin(v, ids, rng, opening=0.0)
         stand_cabinet(self, v, ids, rng)
@@ -43,6 +44,7 @@ class DrawerThenPlace(ManipulationTask):
         return _goals(self)
 
     def expert(self, v: ManipulationViews, rng: np.random.Generator) -> Array:
+        """Returns the action (N, 4) that opens the drawer, puts the cube into it and lets go."""
         # Into the middle of what of the drawer is out.
         into = v.point["handle"].copy()
         into[:, 1] += HANDLE_OFF + np.clip(0.5 * v.joint[0][:, 0] + 0.003, 0.035, None)

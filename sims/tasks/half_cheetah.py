@@ -44,6 +44,7 @@ class HalfCheetah(Runner[RunnerViews]):
         return RunnerViews(batch, batch.qpos, batch.qvel, batch.ctrl, np.zeros((batch.nsim, 1)))
 
     def obs(self, v: RunnerViews) -> dict[str, Array]:
+        """Returns ``qpos`` (N, 8) without the torso's x, and ``qvel`` (N, 9)."""
         return {"qpos": v.qpos[:, 1:], "qvel": v.qvel}
 
     def signal_readers(self) -> tuple[SignalReader[Any], ...]:

@@ -75,6 +75,7 @@ class Hopper(Runner[HopperViews]):
         )
 
     def control(self, v: HopperViews, action: Array) -> None:
+        """Copies the pitch to ``v.before_pitch`` and applies ``action`` (N, 3) in [-1, 1]."""
         v.before_pitch[:] = v.qpos[:, 2:3]
         super().control(v, action)
 
@@ -100,6 +101,7 @@ class Hopper(Runner[HopperViews]):
             v.flipped[ids, side] = np.maximum(v.flipped[ids, side], landed * v.over[ids, side])
 
     def obs(self, v: HopperViews) -> dict[str, Array]:
+        """Returns ``qpos`` (N, 5) without the torso's x, and ``qvel`` (N, 6), clipped at 10."""
         return {"qpos": v.qpos[:, 1:], "qvel": np.clip(v.qvel, -10.0, 10.0)}
 
     def signal_readers(self) -> tuple[SignalReader[Any], ...]:
@@ -114,6 +116,8 @@ class Hopper(Runner[HopperViews]):
         return (body_entity("hopper", ("robot", "leg", "body"), "torso", "torso_pos"),)
 
     def terminated(self, v: HopperViews) -> Array | bool:
+        """Returns where it is not ``healthy``, (N,) bool; for other goals than ``forward``
+        False."""
         return ~healthy(v) if self.goal == "forward" else False
 
     def goals(self) -> Mapping[str, TaskGoal[HopperViews]]:

@@ -79,6 +79,7 @@ class Humanoid(Lagged[HumanoidViews]):
         )
 
     def reset(self, v: HumanoidViews, ids: Array, rng: RowRng) -> None:
+        """Adds noise to environments ``ids`` (n,), which for ``stand_up`` lie on their backs."""
         super().reset(v, ids, rng)
         if self.goal == "stand_up":
             self._lay(v, ids, rng)
@@ -99,10 +100,12 @@ class Humanoid(Lagged[HumanoidViews]):
         return np.einsum("b,nbk->nk", mass / mass.sum(), v.xipos[rows, :, :2])
 
     def after_reset(self, v: HumanoidViews, ids: Array) -> None:
+        """Copies the derived fields that ``obs`` needs, in environments ``ids`` (n,)."""
         super().after_reset(v, ids)
         self._keep(v, ids)
 
     def after_step(self, v: HumanoidViews, ids: Array) -> None:
+        """Copies the derived fields that ``obs`` needs, in environments ``ids`` (n,)."""
         super().after_step(v, ids)
         self._keep(v, ids)
 
@@ -112,6 +115,13 @@ class Humanoid(Lagged[HumanoidViews]):
             kept[rows] = part[rows]
 
     def obs(self, v: HumanoidViews) -> dict[str, Array]:
+        """Returns the observation of Gymnasium's Humanoid-v5.
+
+        Returns:
+            ``qpos`` (N, 22) without x and y of the torso, ``qvel`` (N, 23), ``lagged`` (N, 225),
+            the inertias and velocities of the bodies and the actuator forces, and ``cfrc_ext``
+            (N, 78), the external torques and forces on each body.
+        """
         forces = v.cfrc_ext[:, 1:].reshape(len(v.qpos), -1)
         return {"qpos": v.qpos[:, 2:], "qvel": v.qvel, "lagged": v.lagged, "cfrc_ext": forces}
 
@@ -145,6 +155,8 @@ class Humanoid(Lagged[HumanoidViews]):
         return (body_entity("humanoid", ("robot", "person", "body"), "torso", "torso_pos"),)
 
     def terminated(self, v: HumanoidViews) -> Array | bool:
+        """Returns where it is not ``healthy``, (N,) bool; for other goals than ``forward``
+        False."""
         return ~healthy(v) if self.goal == "forward" else False
 
     def goals(self) -> Mapping[str, TaskGoal[HumanoidViews]]:

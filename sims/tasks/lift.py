@@ -26,6 +26,7 @@ class Lift(ManipulationTask):
     name: ClassVar[str] = "lift"
 
     def reset(self, v: ManipulationViews, ids: Array, rng: RowRng) -> None:
+        """Places the cube of environments ``ids`` (n,) at random, with the jaws open."""
         self.begin(v, ids, rng)
         spot = self.spot(v, rng, len(ids), (-0.8, 0.8))
         self.place_thing(v, ids, CUBE, spot, self.square(spot, rng))
@@ -34,6 +35,7 @@ class Lift(ManipulationTask):
         return _goals(self)
 
     def expert(self, v: ManipulationViews, rng: np.random.Generator) -> Array:
+        """Returns the action (N, 4) that grasps the cube and holds it 8 cm over the table."""
         over = v.thing_pos[CUBE].copy()
         over[:, 2] = self.objects[CUBE].height + LIFTED + 0.03
         return self.fetch(v, CUBE, over)[0]

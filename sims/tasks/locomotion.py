@@ -74,10 +74,17 @@ class LocomotionTask(Task[B]):
         return model
 
     def control(self, v: B, action: Array) -> None:
+        """Writes ``action`` (N, act_dim) in [-1, 1] to ``v.ctrl``, scaled to the actuators'
+        ranges."""
         low, high = v.batch.model.actuator_ctrlrange.T
         v.ctrl[:] = 0.5 * (low + high) + 0.5 * (high - low) * action
 
     def reset(self, v: B, ids: Array, rng: RowRng) -> None:
+        """Adds Gymnasium's noise to qpos and qvel of environments ``ids`` (n,).
+
+        The noise of qpos is uniform within ``noise`` to either side. That of qvel is normal with
+        the standard deviation ``noise`` if ``normal_speeds`` is set, and else uniform likewise.
+        """
         v.qpos[ids] += rng.uniform(-self.noise, self.noise, v.qpos.shape[1:])
         nv = v.qvel.shape[1:]
         speeds = rng.normal(nv) if self.normal_speeds else rng.uniform(-1.0, 1.0, nv)
@@ -114,6 +121,11 @@ class LocomotionTask(Task[B]):
             v.qpos[row, 2] -= (data.geom_xpos[:, 2] - reach)[moving].min()
 
     def expert(self, v: B, rng: np.random.Generator) -> Array:
+        """Returns nothing: no body has an expert that could return actions (N, act_dim).
+
+        Raises:
+            ValueError: always; the message says how to train a policy instead.
+        """
         raise ValueError(
             f"task {self.name!r} has no scripted expert; train a policy: "
             f"robo-rl train {self.name} --reward task"
@@ -150,10 +162,12 @@ class Runner(LocomotionTask[R]):
         return (self.place(v)[:, 0] - v.before[:, 0]) / self.control_dt
 
     def control(self, v: R, action: Array) -> None:
+        """Copies the place to ``v.before`` and applies ``action`` (N, act_dim) in [-1, 1]."""
         v.before[:] = self.place(v)
         super().control(v, action)
 
     def after_reset(self, v: R, ids: Array) -> None:
+        """Copies the place of environments ``ids`` (n,) to ``v.before``."""
         v.before[ids] = self.place(v)[ids]
 
     def way_left(self, v: R, pace: float = WALKING) -> Array:
@@ -207,9 +221,11 @@ class Lagged(Runner[L]):
         """(n, 2) m: where the bodies of ``rows`` are according to the derived fields."""
 
     def place(self, v: L) -> Array:
+        """Returns the place (N, 2) m according to the derived fields that the last step left."""
         return v.lagged_place
 
     def after_reset(self, v: L, ids: Array) -> None:
+        """Copies the place of environments ``ids`` (n,) and sets their external forces to zero."""
         v.current = False
         rows = row_index(ids, len(v.qpos))
         v.lagged_place[rows] = self.lagging(v, rows)
@@ -217,6 +233,10 @@ class Lagged(Runner[L]):
         super().after_reset(v, ids)
 
     def after_step(self, v: L, ids: Array) -> None:
+        """Copies the place of environments ``ids`` (n,) and computes their external forces.
+
+        The forces, (nbody, 6) each, are zero where there is no contact and no force from outside.
+        """
         v.current = False
         rows = row_index(ids, len(v.qpos))
         v.lagged_place[rows] = self.lagging(v, rows)

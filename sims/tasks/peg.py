@@ -48,6 +48,7 @@ class Peg(ManipulationTask):
     episode_s: float = 8.0  # s
 
     def reset(self, v: ManipulationViews, ids: Array, rng: RowRng) -> None:
+        """Places the peg of environments ``ids`` (n,) on the left and the hole on the right."""
         n = len(ids)
         self.begin(v, ids, rng)
         peg, hole = self.spot(v, rng, n, (-0.8, -0.3)), self.spot(v, rng, n, (0.3, 0.7))
@@ -58,6 +59,7 @@ class Peg(ManipulationTask):
         return _goals(self)
 
     def expert(self, v: ManipulationViews, rng: np.random.Generator) -> Array:
+        """Returns the action (N, 4) that grasps the peg, lowers it into the hole and lets go."""
         above = v.point["hole"].copy()
         above[:, 2] += PEG_HALF + 0.010
         action, held = self.fetch(v, PEG, above, depth=-0.015)

@@ -30,6 +30,7 @@ class PickPlace(ManipulationTask):
     episode_s: float = 6.0  # s
 
     def reset(self, v: ManipulationViews, ids: Array, rng: RowRng) -> None:
+        """Places cube and target of environments ``ids`` (n,) on opposite sides of the table."""
         n = len(ids)
         self.begin(v, ids, rng)
         side = np.where(rng.uniform(0, 1) < 0.5, -1.0, 1.0)  # cube to one side, target to the other
@@ -43,6 +44,7 @@ class PickPlace(ManipulationTask):
         return _goals(self)
 
     def expert(self, v: ManipulationViews, rng: np.random.Generator) -> Array:
+        """Returns the action (N, 4) that carries the cube to the target and lets go."""
         place = v.point["target"].copy()
         place[:, 2] = self.objects[CUBE].height + 0.002
         return self.fetch_and_leave(v, CUBE, place, close_to=0.012)

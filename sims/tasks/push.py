@@ -45,6 +45,10 @@ class Push(Tabletop[TabletopViews]):
     name: ClassVar[str] = "push"
 
     def reset(self, v: TabletopViews, ids: Array, rng: RowRng) -> None:
+        """Places arm and objects of environments ``ids`` (n,) at random.
+
+        For one of the task's own goals the third object is kept off the path of the push.
+        """
         arm, place = self.arm, self.arm.workspace
         jitter = rng.uniform(-place.jitter / 2, place.jitter / 2, (len(arm.joints),))
         jitter[:, 0] = rng.uniform(-place.turn / 2, place.turn / 2)
@@ -62,6 +66,7 @@ class Push(Tabletop[TabletopViews]):
         return _goals(self)
 
     def expert(self, v: TabletopViews, rng: np.random.Generator) -> Array:
+        """Returns the action (N, 3) that goes behind the object and pushes it towards the other."""
         mover, goal = (v.thing_pos[thing][:, :2] for thing in _parse(self.goal))
         gap = norm(goal - mover)
         along = (goal - mover) / np.maximum(gap, 1e-9)[:, None]

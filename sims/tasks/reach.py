@@ -30,6 +30,7 @@ class Reach(Tabletop[TabletopViews]):
     name: ClassVar[str] = "reach"
 
     def reset(self, v: TabletopViews, ids: Array, rng: RowRng) -> None:
+        """Places arm and objects of environments ``ids`` (n,) at random."""
         arm, place = self.arm, self.arm.workspace
         jitter = rng.uniform(-place.jitter, place.jitter, (len(arm.joints),))
         jitter[:, 0] = rng.uniform(-place.turn, place.turn)  # the arm starts turned anywhere
@@ -42,6 +43,7 @@ class Reach(Tabletop[TabletopViews]):
         return _goals(self)
 
     def expert(self, v: TabletopViews, rng: np.random.Generator) -> Array:
+        """Returns the action (N, 3) that moves the tip to where the goal holds."""
         relation, thing = _parse(self.goal)
         return _towards(v, self._waypoint(v, relation, thing), self.tip_step)
 

@@ -32,6 +32,7 @@ class Stack(ManipulationTask):
     episode_s: float = 6.0  # s
 
     def reset(self, v: ManipulationViews, ids: Array, rng: RowRng) -> None:
+        """Places red and blue cube of environments ``ids`` (n,) on opposite sides of the table."""
         n = len(ids)
         self.begin(v, ids, rng)
         side = np.where(rng.uniform(0, 1) < 0.5, -1.0, 1.0)  # red to one side, blue to the other
@@ -44,6 +45,7 @@ class Stack(ManipulationTask):
         return _goals(self)
 
     def expert(self, v: ManipulationViews, rng: np.random.Generator) -> Array:
+        """Returns the action (N, 4) that puts the red cube on the blue one and lets go."""
         top = v.thing_pos[BLUE].copy()
         top[:, 2] += 2 * self.objects[BLUE].height + 0.002
         return self.fetch_and_leave(v, RED, top, close_to=0.008)

@@ -45,6 +45,7 @@ class Walker2d(Runner[RunnerViews]):
         return RunnerViews(batch, batch.qpos, batch.qvel, batch.ctrl, np.zeros((batch.nsim, 1)))
 
     def obs(self, v: RunnerViews) -> dict[str, Array]:
+        """Returns ``qpos`` (N, 8) without the torso's x, and ``qvel`` (N, 9), clipped at 10."""
         return {"qpos": v.qpos[:, 1:], "qvel": np.clip(v.qvel, -10.0, 10.0)}
 
     def signal_readers(self) -> tuple[SignalReader[Any], ...]:
@@ -54,6 +55,7 @@ class Walker2d(Runner[RunnerViews]):
         return (body_entity("walker", ("robot", "biped", "body"), "torso", "torso_pos"),)
 
     def terminated(self, v: RunnerViews) -> Array | bool:
+        """Returns where the walker is not ``healthy``, (N,) bool."""
         return ~healthy(v)
 
     def goals(self) -> Mapping[str, TaskGoal[RunnerViews]]:

@@ -98,6 +98,14 @@ class ManipulationTask(Tabletop[ManipulationViews]):
         )
 
     def control(self, v: ManipulationViews, action: Array) -> None:
+        """Turns an action into targets of the arm's joints and of the jaws.
+
+        Args:
+            v: the views of the batch.
+            action: (N, 4) in [-1, 1]: the tip's step along world x, y and z in units of
+                ``tip_step``, limited by ``tip_ceiling``, and the jaws' in units of ``grip_step``,
+                where 1 opens.
+        """
         move = action[:, :3].copy()
         move[:, 2] = np.minimum(move[:, 2], (self.tip_ceiling - v.tip[:, 2]) / self.tip_step)
         super().control(v, move)

@@ -159,6 +159,14 @@ class Tabletop(Task[TV]):
         )
 
     def control(self, v: TV, action: Array) -> None:
+        """Turns an action into targets of the arm's joints, ``v.ctrl``.
+
+        Args:
+            v: the views of the batch.
+            action: (N, 3) in [-1, 1], the tip's step along world x, y and z in units of
+                ``tip_step``. The tip stays above ``tip_floor``, and a target within ``lag`` of
+                its joint.
+        """
         move = self.tip_step * action
         move[:, 2] = np.maximum(move[:, 2], self.tip_floor - v.tip[:, 2])
         # On top of the last target, not of the measured joint: sag must not feed back.

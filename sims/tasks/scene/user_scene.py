@@ -108,6 +108,7 @@ class UserObject(SceneObject):
         return self.extents
 
     def distance(self, point: Array) -> Array:
+        """Returns the distance (...,) m of points (..., 3) to its surface, 0 inside."""
         return np.minimum.reduce([shape.distance(point) for shape in self.shapes])
 
     def add_to(self, spec: mujoco.MjSpec) -> None:
