@@ -150,7 +150,17 @@ def _option_text(argument: Any) -> str:
 
 
 def run(args: list[str]) -> int:
-    """Finds the command and runs it."""
+    """Finds the command, runs it and returns its exit code.
+
+    Args:
+        args: The words after ``robo-rl``.
+
+    Returns:
+        The command's exit code; 0 after a help text, 2 for an unknown command.
+
+    Raises:
+        UsageError: the command does not take one of the words; the message names a similar option.
+    """
     args = import_requested(args)
     if not args or args[0] in ("-h", "--help", "help"):
         print(usage())
@@ -219,8 +229,19 @@ def _parse_whole_number(typed: str) -> int:
 
 
 def import_requested(args: list[str]) -> list[str]:
-    """``args`` without ``--import MODULE``, wherever it stands: the modules are imported, and the
-    tasks that they register are known to every command."""
+    """Imports the modules of ``--import MODULE``, wherever that stands in ``args``.
+
+    Every command then finds the tasks that these modules register.
+
+    Args:
+        args: The words of the command line.
+
+    Returns:
+        ``args`` without ``--import MODULE``.
+
+    Raises:
+        ValueError: ``--import`` has no module's name.
+    """
     rest, modules = pop_option(args, "--import")
     for module in modules:
         if not module:

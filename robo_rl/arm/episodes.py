@@ -155,20 +155,40 @@ def run_episodes(
     after: Callable[[int, RunResult], float] = lambda index, result: 0.0,
     cleared: Callable[[], bool] = lambda: False,
 ) -> ArmResult:
-    """Runs a bundle for ``episodes`` scenes of ``stage``, from number ``first`` on; None: until
-    ``after`` ends it.
+    """Runs a bundle for ``episodes`` scenes of ``stage`` and returns what came of them.
 
-    ``human(scene, seed)`` makes the person who may take the arm in a scene; ``dial`` and ``shadow``
-    are those of ``real_robot.run``. What an episode came to is the simulator's word where there is
-    one, else the operator's, who may also throw an episode away.
+    The simulator judges an episode where there is one, else the operator, who may also discard it.
+    A fault that latches ends the episodes unless an operator has ``cleared()`` it, and so do a
+    signal, also one that came while the arm was parked, a policy process that ended and a log that
+    cannot be written. Logs in the folder ``log`` whose writer was killed are recovered first, and
+    new ones are numbered on from those.
 
-    ``before(index)`` is what acts in an episode in place of the bundle and its process;
-    ``after(index, result)`` hears what came of it, and says how much of all is over: at 1 there is
-    no further one. A fault that latches ends the episodes unless an operator has ``cleared()`` it,
-    and so does a signal, also one that came while the arm was parked.
+    Args:
+        bundle: The policy.
+        task: The task that the bundle was trained for; it gives the length of an episode.
+        stage: The simulated, emulated or real arm.
+        episodes: At least 1; None: until ``after`` ends them.
+        first: The number of the first scene.
+        seed: The seed of the scenes.
+        log: The folder of the logs; None: nothing is logged.
+        console: Where progress is printed.
+        policy: The process in which the policy runs; None: it runs in this one.
+        monitor: The live display, which may also stop a run.
+        latch: Where a fault of the arm is stored.
+        config: The settings of each run; None: those of the stage.
+        human: ``human(scene, seed)`` makes the operator who may take over in a scene.
+        dial: As in ``real_robot.run``.
+        shadow: As in ``real_robot.run``.
+        before: ``before(index)`` returns what acts in an episode in place of the bundle and its
+            process.
+        after: ``after(index, result)`` returns which share of all episodes is over; at 1 they end.
+        cleared: Whether an operator has cleared the latched fault.
 
-    Logs in the folder ``log`` whose writer was killed are made whole first, and new ones are
-    numbered on from those. A log that cannot be written ends the episodes, once its run is over.
+    Returns:
+        The counts of all episodes, and advice where the arm differs from the training.
+
+    Raises:
+        ValueError: ``episodes`` is below 1.
     """
     if episodes is not None and episodes < 1:
         raise ValueError(f"episodes must be at least 1, got {episodes}")

@@ -107,9 +107,18 @@ def to_onnx(actor: nn.Module, obs_dim: int) -> bytes:
 
 
 def check(policy: bytes, obs: Array, expected: Array) -> float:
-    """Largest difference between the graph's and the ``expected`` actions; ExportError over 1e-4.
+    """Returns the largest difference between the exported policy's and the expected actions.
 
-    One row at a time must answer as all at once: that is how the arm asks.
+    The first 16 observations are also given one at a time, as on the arm: the actions must be the
+    same.
+
+    Args:
+        policy: The ONNX file's bytes.
+        obs: (n, obs_dim) observations.
+        expected: (n, act_dim) the learner's actions for them.
+
+    Raises:
+        ExportError: an action differs by more than 1e-4, or is nan.
     """
     session = onnxruntime.InferenceSession(policy, providers=["CPUExecutionProvider"])
     together = np.asarray(session.run(["action"], {"obs": obs})[0])
@@ -153,9 +162,23 @@ def export(
 ) -> Path:
     """Writes the learner's policy as a bundle in ``folder``, replacing one that is there.
 
-    ``reward_text`` is the goal's sentences or the reward's source, ``metrics`` what the policy was
-    measured at, ``reward_model`` its kind where it is not the learner's, ``reward_hash`` of its
-    weights or source, ``training`` how it was trained.
+    Args:
+        learner: The learner whose policy is exported.
+        task: The task that the policy was trained for, with its arm.
+        goal: The goal as it was read.
+        reward_text: The goal's sentences, or the reward's source.
+        metrics: What the policy was measured at.
+        folder: The folder to write; it may exist only if it holds a bundle.
+        reward_model: The kind of reward, where it is not the learner's.
+        reward_hash: The hash of the reward's weights or source.
+        training: How the policy was trained.
+
+    Returns:
+        ``folder``.
+
+    Raises:
+        ValueError: ``folder`` exists and holds no bundle.
+        ExportError: the exported policy does not answer like the learner.
     """
     if folder.exists() and not (folder / MANIFEST).exists():
         raise ValueError(f"{folder} exists and holds no bundle; give another folder")

@@ -41,12 +41,24 @@ def run_arm_session(
     learning: OnRobotSession | None = None,
     filmed: bool = False,
 ) -> int:
-    """Runs the episodes; 1 where a run was stopped by a fault or the safety filter, or there was
-    no policy left for the next one.
+    """Runs the episodes on an arm, prints what came of them and returns the exit code.
 
-    ``policy`` starts the process in which the bundle answers in real time; None: it answers here.
-    Nobody but a person drives where the bundle's action is none. ``learning`` says between episodes
-    what acts next; ``filmed``: what is emulated has a camera.
+    Args:
+        command: The options of the command.
+        bundle: The policy. Where its action is none, only the operator moves the arm.
+        task: The bundle's task.
+        policy: Starts the process in which the bundle runs in real time; None: it runs in this one.
+        shadow: The policy runs, but the arm does not move.
+        first: The number of the first episode.
+        learning: Chooses the policy of each episode while it is trained on the arm.
+        filmed: The emulated arm has a camera.
+
+    Returns:
+        0 if all episodes ended by themselves; 1 if a fault or the safety filter stopped one, or the
+            policy's process ended.
+
+    Raises:
+        OSError: a log could not be written to its end.
     """
     console, manifest = stderr_console(), bundle.manifest
     command = command.on_the_arm_of(manifest, task)

@@ -36,7 +36,15 @@ class BenchCommand:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs an experiment and prints its table."""
+    """Runs an experiment, prints its table and returns the exit code 0.
+
+    Args:
+        argv: The words after ``robo-rl bench``.
+
+    Raises:
+        ValueError: the experiment is unknown, a seed is not a whole number, share or jobs is out of
+            its range, or ``--journal`` is given with all experiments.
+    """
     bench = benchmarks()
     listed = "\n".join(f"{name}: {text}\n" for name, text in bench.EXPERIMENTS.items())
     about = f"Measures the documented figures again.\n\n{listed}"

@@ -58,7 +58,23 @@ def run(
     console: Console,
     clock: Clock | None = None,
 ) -> dict[str, Any]:
-    """Does the test once ``confirm(text)`` says yes; what the file holds."""
+    """Runs the step test of one servo once ``confirm`` returns True, and writes the result's file.
+
+    Args:
+        command: The options, with the arm, its port and the joint.
+        confirm: Shows a text to the operator; True: the test may begin. It is asked again until
+            then.
+        console: Where progress is shown.
+        clock: The clock of the test; None: real time.
+
+    Returns:
+        What the file holds: the settings, the estimated servo parameters and advice for training.
+
+    Raises:
+        ValueError: the arm cannot be tested, the joint is unknown, the swing is outside 0 to 1.57
+            rad, the arm reported a fault, or a joint's torque is still enabled after the test.
+        KeyboardInterrupt: the operator stopped the test.
+    """
     clock = clock or RealClock()
     driver = drivers.make(command.robot, command.port, patience=command.patience, clock=clock)
     if not isinstance(driver, ProbeableDriver):

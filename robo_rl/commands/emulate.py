@@ -43,7 +43,15 @@ class EmulateCommand:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Serves until Ctrl-C or SIGTERM."""
+    """Serves an emulated arm until Ctrl-C or SIGTERM and returns the exit code 0.
+
+    Args:
+        argv: The words after ``robo-rl emulate``.
+
+    Raises:
+        ValueError: the host is no loopback address, or an option does not apply to this arm's
+            emulator.
+    """
     command = tyro.cli(EmulateCommand, args=list(argv), prog="robo-rl emulate")
     if not _is_loopback(command.host):
         raise ValueError(

@@ -33,7 +33,17 @@ class EvaluateCommand:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Evaluates the policy of a run: the very graph that goes to the robot, where there is one."""
+    """Evaluates the policy of a run, prints the figures and returns the exit code 0.
+
+    The evaluated policy is the exported graph that also runs on the robot, where there is one.
+
+    Args:
+        argv: The words after ``robo-rl evaluate``.
+
+    Raises:
+        ValueError: an option is out of its range, does not apply to the expert or an external
+            environment, or names a goal for a run that was trained for one goal only.
+    """
     command = tyro.cli(EvaluateCommand, args=list(argv), prog="robo-rl evaluate")
     if command.episodes < 1:
         raise ValueError(f"--episodes must be at least 1, got {command.episodes}")

@@ -37,7 +37,14 @@ def copy(folder: Path, to: Path) -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Verifies the bundle of a run, copies it, verifies the copy."""
+    """Verifies the bundle of a run, copies it, verifies the copy and returns the exit code 0.
+
+    Args:
+        argv: The words after ``robo-rl export``.
+
+    Raises:
+        ValueError: the run has no bundle, or the folder to write exists already.
+    """
     command = tyro.cli(ExportCommand, args=list(argv), prog="robo-rl export")
     run = RunDir.open(command.run)
     run.check_finished()

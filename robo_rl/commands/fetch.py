@@ -22,7 +22,14 @@ class FetchCommand:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Downloads what the cache lacks, and prints where it is."""
+    """Downloads CLIP weights that the cache lacks, prints their path and returns the exit code 0.
+
+    Args:
+        argv: The words after ``robo-rl fetch``.
+
+    Raises:
+        ValueError: the model is not given as MODEL:PRETRAINED.
+    """
     command = tyro.cli(FetchCommand, args=list(argv), prog="robo-rl fetch")
     name, given, pretrained = command.model.partition(":")
     if not given:

@@ -58,7 +58,17 @@ class LearnOnArmCommand(OnRobotConfig, ArmSessionOptions):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Drives and learns; exits 1 where a fault or the safety filter ended it early."""
+    """Drives the arm, trains the policy on its episodes and returns the exit code.
+
+    Args:
+        argv: The words after ``robo-rl learn-on-arm``.
+
+    Returns:
+        0, or 1 if a fault or the safety filter ended the episodes early.
+
+    Raises:
+        ValueError: the run to resume is not one of learn-on-arm, or the bundle's goal is a formula.
+    """
     args = list(argv)
     default = LearnOnArmCommand()
     if resumed := option_in(args, "--resume"):

@@ -43,7 +43,22 @@ def make_operator(
     contextlib.AbstractContextManager[Callable[[EpisodeSetup, int], tuple[EpisodeSetup, Operator]]]
     | None
 ):
-    """Returns the function that makes each episode's operator; ``alone``: no policy runs."""
+    """Returns the function that makes each episode's operator; None without ``--human``.
+
+    Args:
+        command: The options, with the operator's device in ``human``.
+        task: The task, with its arm.
+        stage: The arm.
+        monitor: The live display, which reads the keys; None: there is none.
+        alone: No policy runs: the operator moves the arm all the time.
+
+    Returns:
+        A context manager of ``(scene, seed) -> (scene, operator)``; leaving it closes the device.
+
+    Raises:
+        ValueError: a person's device is given with simulated time, or a leader arm without the
+            monitor that switches to it.
+    """
     if not command.human:
         return None
     name, where = parse_device(command.human)

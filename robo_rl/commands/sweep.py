@@ -44,7 +44,14 @@ FLAGS = ("--json", "--no-json", "--help", "-h")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Trains the missing runs, writes the page and prints the table."""
+    """Trains the missing runs, writes the page, prints the table and returns the exit code 0.
+
+    Args:
+        argv: The words after ``robo-rl sweep``.
+
+    Raises:
+        ValueError: the seeds are no whole numbers, or ``--jobs`` is below 1.
+    """
     own, rest = _split(argv)
     command = tyro.cli(SweepCommand, args=own, prog="robo-rl sweep")
     seeds = [seed for seed in command.seeds.split(",") if seed]

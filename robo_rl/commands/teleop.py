@@ -44,7 +44,17 @@ class TeleopCommand(ArmSessionOptions):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs the episodes; exits 1 where one was stopped by a fault or the safety filter."""
+    """Runs episodes in which an operator moves the arm, and returns the exit code.
+
+    Args:
+        argv: The words after ``robo-rl teleop``.
+
+    Returns:
+        0, or 1 if a fault or the safety filter stopped an episode.
+
+    Raises:
+        ValueError: the task's arm has no driver and ``--emulate`` is not given.
+    """
     command = tyro.cli(TeleopCommand, args=list(argv), prog="robo-rl teleop")
     command.check()
     from robo_rl.arm.noop_policy import make_noop_policy

@@ -45,10 +45,22 @@ def write_lerobot(
     failures: bool = False,
     progress: Sequence[float] = (),
 ) -> tuple[int, int, int, list[float]]:
-    """Writes the logs ``paths`` into the new folder ``path``; those that failed only if asked.
+    """Writes the logs ``paths`` as a LeRobotDataset into the new folder ``path``.
 
-    ``progress``: a score for each frame that is written, in their order, or none at all. Returns
-    (episodes, frames, successes, unsaid rad).
+    Args:
+        path: The folder to write.
+        paths: The logs to read.
+        told: The task of the logs; counts those that are left out.
+        failures: Whether failed episodes are written, too.
+        progress: A score for each frame that is written, in their order, or none at all.
+
+    Returns:
+        (episodes, frames, successes, unsaid): ``unsaid`` has, for each step, the rad of its command
+            that no action of the task expresses.
+
+    Raises:
+        ValueError: a package is missing, no episode can be exported, or ``progress`` has another
+            length than there are frames.
     """
     require_packages("--format lerobot")
     with new_folder(path) as partial:
@@ -83,8 +95,16 @@ def require_packages(what: str) -> None:
 
 
 def write_progress(path: Path, lengths: Sequence[int], progress: Array) -> None:
-    """Writes LeRobot's sample weights: ``progress`` (n,) in [0, 1], nan where unknown, of every
-    frame of episodes of ``lengths``."""
+    """Writes LeRobot's sample weights of every frame.
+
+    Args:
+        path: The parquet file to write.
+        lengths: The frames of each episode.
+        progress: (n,) progress of all frames in [0, 1]; nan where it is unknown.
+
+    Raises:
+        ValueError: a value of ``progress`` is outside [0, 1].
+    """
     outside = progress[(progress < 0.0) | (progress > 1.0)]
     if len(outside):
         raise ValueError(

@@ -76,7 +76,14 @@ class LogSelection:
 
 
 def log_files(paths: Sequence[Path]) -> list[Path]:
-    """Files of logs; a folder stands for those in it."""
+    """Returns the log files; a folder stands for all logs (*.mcap) in it, sorted by name.
+
+    Args:
+        paths: Files and folders.
+
+    Raises:
+        ValueError: there is no log.
+    """
     found = [log for p in paths for log in (sorted(p.glob("*.mcap")) if p.is_dir() else [p])]
     if not found:
         raise ValueError(f"no log (*.mcap) in {', '.join(map(str, paths))}")
@@ -84,7 +91,14 @@ def log_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def select_logs(paths: Sequence[Path]) -> LogSelection:
-    """What the first of the logs ``paths`` that says anything says all of them are of."""
+    """Returns the task and manifest of the first log whose run began; all logs must have them.
+
+    Args:
+        paths: The logs.
+
+    Raises:
+        ValueError: the goal is a formula, or no object was detected while recording.
+    """
     for path in paths:
         if (log := _read(path)).run:
             break
@@ -105,7 +119,16 @@ def select_logs(paths: Sequence[Path]) -> LogSelection:
 def episodes(
     paths: Sequence[Path], reading: LogSelection, *, frames: bool = False
 ) -> Iterator[LoggedEpisode]:
-    """Yields the episodes in ``paths``; counts those that cannot be used in ``reading``."""
+    """Yields the episodes in ``paths``; counts those that cannot be used in ``reading.left_out``.
+
+    Args:
+        paths: The logs.
+        reading: The task and the manifest that all logs must have.
+        frames: Whether the camera's frames are read, too.
+
+    Raises:
+        ValueError: a log has another task, arm, goal or control period than those before it.
+    """
     twin = Twin(reading.task)
     for path in paths:
         log = _read(path, frames)
@@ -269,10 +292,22 @@ def _places(dim: int) -> Array:
 def write_minari(
     path: Path, paths: Sequence[Path], told: LogSelection
 ) -> tuple[int, int, int, list[float]]:
-    """Writes the logs ``paths`` as a Minari data set into the new folder ``path``, in the layout of
-    ``sims.envs.demonstrations`` but for ``start``: no simulation began as the arm did.
+    """Writes the logs ``paths`` as a Minari dataset into the new folder ``path``.
 
-    Rewards are the verdict, at the last step. Returns (episodes, steps, successes, unsaid rad).
+    The layout is that of ``sims.envs.demonstrations`` without ``start``: the arm's start is no
+    state of a simulation. The reward is the verdict, at the last step.
+
+    Args:
+        path: The folder to write.
+        paths: The logs to read.
+        told: The task of the logs; counts those that are left out.
+
+    Returns:
+        (episodes, steps, successes, unsaid): ``unsaid`` has, for each step, the rad of its command
+            that no action of the task expresses.
+
+    Raises:
+        ValueError: no episode can be exported.
     """
     import h5py
 

@@ -46,7 +46,17 @@ class _CheckedFile:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Prints the findings of each file; 0 only if no file has an error."""
+    """Prints the findings of each reward program and returns the exit code.
+
+    Args:
+        argv: The words after ``robo-rl reward check``.
+
+    Returns:
+        0 only if no file has an error, else 1.
+
+    Raises:
+        ValueError: no file is given.
+    """
     command = tyro.cli(CheckCommand, args=list(argv), prog="robo-rl reward check")
     if not command.files:
         raise ValueError("give the files to check: robo-rl reward check FILE... --task TASK")

@@ -69,8 +69,16 @@ class LabelCommand(SceneOptions):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Asks the open questions until all are answered or the input ends; prints how often labellers
-    agree."""
+    """Asks the open questions until all are answered or the input ends; returns the exit code 0.
+
+    It also prints how often two labellers gave the same answer.
+
+    Args:
+        argv: The words after ``robo-rl reward label``.
+
+    Raises:
+        ValueError: ``--page`` is given with a labeller that is a model.
+    """
     command = tyro.cli(LabelCommand, args=list(argv), prog="robo-rl reward label")
     if command.page and is_judge(command.labeller):
         raise ValueError(

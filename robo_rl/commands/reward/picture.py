@@ -29,7 +29,15 @@ class PictureCommand(SceneOptions):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Writes the pictures and a card that says of what they are."""
+    """Writes pictures and a card that says what they show, and returns the exit code 0.
+
+    Args:
+        argv: The words after ``robo-rl reward picture``.
+
+    Raises:
+        ValueError: ``--out`` exists, or is not a .png file for one picture and a folder for
+            several.
+    """
     command = tyro.cli(PictureCommand, args=list(argv), prog="robo-rl reward picture")
     if command.count < 1 or (command.count == 1) != (command.out.suffix == ".png"):
         raise ValueError(

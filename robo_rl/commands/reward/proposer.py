@@ -23,7 +23,14 @@ class TrainProposerCommand:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Writes the weights."""
+    """Trains the goal proposer, writes its weights and returns the exit code 0.
+
+    Args:
+        argv: The words after ``robo-rl reward train proposer``.
+
+    Raises:
+        ValueError: both or neither of ``--out`` and ``--ship`` are given.
+    """
     command = tyro.cli(TrainProposerCommand, args=list(argv), prog="robo-rl reward train proposer")
     if (command.out is None) != command.ship:
         raise ValueError(

@@ -24,7 +24,14 @@ class ReadCommand(SceneOptions):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Prints the formula, what it says, its captions and the ground truth; exits 1 on a refusal."""
+    """Prints a sentence's formula, meaning, captions and ground truth; returns the exit code 0.
+
+    Args:
+        argv: The words after ``robo-rl reward read``.
+
+    Raises:
+        NotRead: the sentence was not understood; the command line then exits with 1.
+    """
     command = tyro.cli(ReadCommand, args=list(argv), prog="robo-rl reward read")
     if not command.task:
         own = bool(command.things or command.scene)

@@ -64,7 +64,17 @@ class ScoreCommand:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Prints one score per frame; of a run, also how well it orders the frames by distance."""
+    """Prints one score per frame and, of a run, how well the scores order the frames by distance.
+
+    Args:
+        argv: The words after ``robo-rl reward score``.
+
+    Returns:
+        The exit code 0.
+
+    Raises:
+        ValueError: the sources hold no frames, or options do not fit each other.
+    """
     command = tyro.cli(ScoreCommand, args=list(argv), prog="robo-rl reward score")
     _check(command)
     scored, lengths, rows, console = [], [], [], stderr_console()

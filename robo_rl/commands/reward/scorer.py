@@ -18,7 +18,14 @@ from sims.utils.did_you_mean import unknown_name_error
 
 
 def main(argv: Sequence[str]) -> int:
-    """Writes a scorer with its card; ``argv`` begins with the kind."""
+    """Trains a scorer, writes it with its card and returns the exit code 0.
+
+    Args:
+        argv: The words after ``robo-rl reward train``; the first is the kind of scorer.
+
+    Raises:
+        ValueError: the kind is unknown, or the file to write exists already.
+    """
     kind, *rest = argv
     if kind not in KINDS:
         raise unknown_name_error(f"unknown kind of scorer {kind!r}", kind, ("clip", *KINDS))

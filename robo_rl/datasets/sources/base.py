@@ -49,7 +49,8 @@ class SourceOptions:
     tell: Callable[[str], None] = print  # reports what is left out of a folder
 
     def at(self, count: int) -> Array:
-        """Numbers of the frames to be seen, of an episode of ``count``."""
+        """Returns the indices (n,) int of the frames that are read, of an episode of ``count``
+        frames."""
         return evenly_spaced(count, self.frames) if self.frames else np.arange(count)
 
     def sentence(self, task: Task[Any], said: str, path: Path) -> str:

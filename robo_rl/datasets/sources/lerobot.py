@@ -23,7 +23,16 @@ def matches(path: Path) -> bool:
 
 
 def episodes(path: Path, watch: SourceOptions) -> Iterator[SourceEpisode]:
-    """Yields the dataset's episodes, each with the sentence of its task."""
+    """Yields the episodes of a LeRobotDataset, each with the sentence of its task.
+
+    Args:
+        path: The dataset's folder.
+        watch: Which episodes and frames are read.
+
+    Raises:
+        ValueError: a package is missing, the dataset is not v3.x or has images in place of videos,
+            or an episode has several sentences and ``--goal`` is not given.
+    """
     require_packages(f"{path} is a LeRobotDataset; to read it")
     info = read_json(path / INFO)
     if not str(info.get("codebase_version")).startswith("v3."):

@@ -18,8 +18,16 @@ def matches(path: Path) -> bool:
 
 
 def episodes(path: Path, watch: SourceOptions) -> Iterator[SourceEpisode]:
-    """Yields the dataset's episodes, failed ones too, by replaying each action from the initial
-    state."""
+    """Yields the episodes of a Minari dataset, failed ones too, by replaying their actions.
+
+    Args:
+        path: The dataset's folder.
+        watch: Which episodes and frames are read.
+
+    Raises:
+        ValueError: the dataset has no initial states to replay the actions from, or the replayed
+            observations differ from those in it.
+    """
     demos = read_demonstrations(path, failures=True)
     if not demos.start.shape[1]:
         raise ValueError(

@@ -21,8 +21,17 @@ def matches(path: Path) -> bool:
 
 
 def episodes(path: Path, watch: SourceOptions) -> Iterator[SourceEpisode]:
-    """Yields an episode per log: the frames taken while a policy or an operator was in control, and
-    its verdict."""
+    """Yields an episode per log.
+
+    It has the frames while a policy or an operator was in control, and the log's verdict.
+
+    Args:
+        path: A log, or a folder of logs.
+        watch: Which episodes and frames are read.
+
+    Raises:
+        ValueError: ``path`` is a log without such frames; in a folder, such a log is left out.
+    """
     for one in log_files([path])[: watch.episodes]:
         episode = _episode(one, watch)
         if episode is not None:
