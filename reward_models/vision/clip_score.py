@@ -261,7 +261,7 @@ class ClipScore:
         return through.surrogate.state_dict() if isinstance(through, SurrogateEmbedder) else {}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Continues from the arrays of ``state_dict()``."""
+        """Continues from the labels (n, D) and weights of ``state_dict()``."""
         if isinstance(self._through, SurrogateEmbedder):
             self._through.surrogate.load_state_dict(saved)
 

@@ -202,7 +202,7 @@ class Surrogate:
         }
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Continues from the arrays of ``state_dict()``.
+        """Continues from the weights, labels (n, D) and version of ``state_dict()``.
 
         Raises:
             ValueError: They are of a model of other sizes.

@@ -34,11 +34,11 @@ class GoalConditionedReward:
         return self.models[0].frame_size
 
     def state_dict(self) -> dict[str, Array]:
-        """Returns the arrays of what all models look through."""
+        """Returns the shared distilled encoder's labels (n, D) and weights by name, or nothing."""
         return self.models[0].state_dict()
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Continues from the arrays of ``state_dict()``."""
+        """Continues from the labels (n, D) and weights of ``state_dict()``."""
         self.models[0].load_state_dict(saved)
 
     def score(self, segment: Segment) -> RewardOutput:

@@ -128,7 +128,7 @@ class Ant(Lagged[AntViews]):
         return (body_entity("ant", ("robot", "spider", "body"), "torso", "torso_pos"),)
 
     def terminated(self, v: AntViews) -> Array | bool:
-        """Returns where it is not ``healthy``, (N,) bool; for other goals than ``forward``
+        """Returns where it is not ``healthy``, (N,) bool, for ``forward``; for other goals
         False."""
         return ~healthy(v) if self.goal == "forward" else False
 

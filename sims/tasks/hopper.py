@@ -116,7 +116,7 @@ class Hopper(Runner[HopperViews]):
         return (body_entity("hopper", ("robot", "leg", "body"), "torso", "torso_pos"),)
 
     def terminated(self, v: HopperViews) -> Array | bool:
-        """Returns where it is not ``healthy``, (N,) bool; for other goals than ``forward``
+        """Returns where it is not ``healthy``, (N,) bool, for ``forward``; for other goals
         False."""
         return ~healthy(v) if self.goal == "forward" else False
 

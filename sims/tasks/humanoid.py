@@ -155,7 +155,7 @@ class Humanoid(Lagged[HumanoidViews]):
         return (body_entity("humanoid", ("robot", "person", "body"), "torso", "torso_pos"),)
 
     def terminated(self, v: HumanoidViews) -> Array | bool:
-        """Returns where it is not ``healthy``, (N,) bool; for other goals than ``forward``
+        """Returns where it is not ``healthy``, (N,) bool, for ``forward``; for other goals
         False."""
         return ~healthy(v) if self.goal == "forward" else False
 

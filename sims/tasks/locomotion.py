@@ -74,8 +74,7 @@ class LocomotionTask(Task[B]):
         return model
 
     def control(self, v: B, action: Array) -> None:
-        """Writes ``action`` (N, act_dim) in [-1, 1] to ``v.ctrl``, scaled to the actuators'
-        ranges."""
+        """Writes ``action`` (N, act_dim) in [-1, 1] to ``v.ctrl``, scaled to the motors' ranges."""
         low, high = v.batch.model.actuator_ctrlrange.T
         v.ctrl[:] = 0.5 * (low + high) + 0.5 * (high - low) * action
 

@@ -172,7 +172,7 @@ class SuccessJudge:
         return {name: array.copy() for name, array in self._state().items()}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Continues from what ``state_dict`` returned, arrays by name."""
+        """Continues from the arrays of ``state_dict``; those of each step are (S, N, k)."""
         for name, array in self._state().items():
             array[:] = saved[name]
 

@@ -84,6 +84,14 @@ def _waving(w: World, body: str, **numbers: float) -> Array:
 
 
 def waved(record: Array, clock: EpisodeClock, *, swings: float) -> Array:
+    """Returns whether the ant has waved a leg by each step, (S, N) bool.
+
+    Args:
+        record: (S, N, 9): at each step the height of each foot in m, the angle of each hip in rad,
+            and the height of the torso's own z axis.
+        clock: the time of the episode.
+        swings: times that one leg must swing to the other side before its foot is down again.
+    """
     feet, hips, up = record[:, :, :4], record[:, :, 4:8], record[:, :, 8:]
     aloft = (feet > 0.18) & (up > 0.5)
     side, count = np.zeros(feet.shape[1:]), np.zeros(feet.shape[1:])
@@ -99,10 +107,26 @@ def waved(record: Array, clock: EpisodeClock, *, swings: float) -> Array:
 
 
 def lie_down(w: World, body: str, *, cosine: float, speed: float) -> Array:
+    """Returns whether the ant lies on its back, (N,) bool.
+
+    Args:
+        w: the scene.
+        body: the ant.
+        cosine: most height of the torso's own z axis.
+        speed: m/s, most speed of the torso.
+    """
     return (_up(w) <= cosine) & (_torso_speed(w) <= speed)
 
 
 def stand_up(w: World, body: str, *, height: float, speed: float) -> Array:
+    """Returns whether the humanoid stands on both feet, upright, (N,) bool.
+
+    Args:
+        w: the scene.
+        body: the humanoid.
+        height: m, least height of the torso.
+        speed: m/s, most speed of the torso.
+    """
     feet = w.task.limbs(w.views, "foot")[:, :, 2]
     low = (feet <= 0.25).all(axis=1)
     high = w.views.qpos[:, 2] >= height
@@ -110,6 +134,13 @@ def stand_up(w: World, body: str, *, height: float, speed: float) -> Array:
 
 
 def kneel(w: World, body: str, *, speed: float) -> Array:
+    """Returns whether the humanoid kneels on both knees, upright, (N,) bool.
+
+    Args:
+        w: the scene.
+        body: the humanoid.
+        speed: m/s, most speed of the torso.
+    """
     knees = (w.task.limbs(w.views, "shin")[:, :, 2] <= 0.15).all(axis=1)
     torso = w.views.qpos[:, 2]
     sits = (torso >= 0.5) & (torso <= 1.05)
@@ -117,12 +148,20 @@ def kneel(w: World, body: str, *, speed: float) -> Array:
 
 
 def raise_arms(w: World, body: str, *, speed: float) -> Array:
+    """Returns whether the humanoid stands with both hands over its head, (N,) bool.
+
+    Args:
+        w: the scene.
+        body: the humanoid.
+        speed: m/s, most speed of the torso.
+    """
     torso = w.views.qpos[:, 2]
     hands = (w.task.hands(w.views)[:, :, 2] >= torso[:, None] + 0.19).all(axis=1)
     return hands & (torso >= 1.0) & (_up(w) >= 0.85) & (_torso_speed(w) <= speed)
 
 
 def upright(w: World, body: str, *, cosine: float) -> Array:
+    """Returns whether the height of the torso's z axis is at least ``cosine``, (N,) bool."""
     return _up(w) >= cosine
 
 

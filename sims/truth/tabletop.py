@@ -21,6 +21,10 @@ def flat(x: Array) -> Array:
 
 
 def touch(w: World, a: str, b: str, *, within: float) -> Array:
+    """Returns whether the surfaces of two entities are at most ``within`` m apart, (N,) bool.
+
+    The surface of the gripper is that of its fingers, and furniture counts as its point.
+    """
     return w.clearance(a, b, within) <= within
 
 
@@ -31,10 +35,30 @@ def _over(w: World, a: str, b: str, height: float, tolerance: float, over: float
 
 
 def above(w: World, a: str, b: str, *, height: float, tolerance: float, over: float) -> Array:
+    """Returns whether ``a`` is above ``b``, (N,) bool.
+
+    Args:
+        w: the scene.
+        a: an object, of which the underside counts, or the gripper, of which the tip counts.
+        b: the entity below it, of which the top counts.
+        height: m, of ``a`` over ``b``.
+        tolerance: m, by which the height may differ from ``height``.
+        over: m, most horizontal distance of their points.
+    """
     return _over(w, a, b, height, tolerance, over)
 
 
 def below(w: World, a: str, b: str, *, height: float, tolerance: float, over: float) -> Array:
+    """Returns whether ``a`` is below ``b``, (N,) bool.
+
+    Args:
+        w: the scene.
+        a: an object, of which the top counts, or the gripper, of which the tip counts.
+        b: the entity above it, of which the underside counts.
+        height: m, of ``b`` over ``a``.
+        tolerance: m, by which the height may differ from ``height``.
+        over: m, most horizontal distance of their points.
+    """
     top = w.point(a)[:, 2] + (w.half_height(a) if a != GRIPPER else 0.0)
     over_it = (w.point(b)[:, 2] - w.half_height(b)) - top
     return (np.abs(over_it - height) <= tolerance) & (flat(w.point(a) - w.point(b)) <= over)
@@ -50,19 +74,41 @@ def _beside(way: Array) -> Callable[..., Array]:
 
 
 def near(w: World, a: str, b: str, *, within: float) -> Array:
+    """Returns whether the points of two entities are at most ``within`` m apart, (N,) bool."""
     return norm(w.point(a) - w.point(b)) <= within
 
 
 def far(w: World, a: str, b: str, *, least: float) -> Array:
+    """Returns whether the points of two entities are at least ``least`` m apart, (N,) bool."""
     return norm(w.point(a) - w.point(b)) >= least
 
 
 def next_to(w: World, a: str, b: str, *, within: float, standing: float) -> Array:
+    """Returns whether two entities stand next to each other, (N,) bool.
+
+    Args:
+        w: the scene.
+        a: an entity.
+        b: another.
+        within: m, most horizontal distance of their points.
+        standing: m, by which the height of each point may differ from that of an object that
+            stands on the table.
+    """
     stand = [np.abs(w.point(t)[:, 2] - w.half_height(t)) < standing for t in (a, b)]
     return (flat(w.point(a) - w.point(b)) <= within) & stand[0] & stand[1]
 
 
 def between(w: World, a: str, b: str, c: str, *, off: float, ends: float) -> Array:
+    """Returns whether ``a`` is between ``b`` and ``c`` as seen from above, (N,) bool.
+
+    Args:
+        w: the scene.
+        a: an entity.
+        b: where the line begins.
+        c: where the line ends; less than 1 mm from ``b`` nothing is between them.
+        off: m, most horizontal distance of ``a`` from the line.
+        ends: the share of the line at either end that does not count.
+    """
     way = (w.point(c) - w.point(b))[:, :2]
     from_start = (w.point(a) - w.point(b))[:, :2]
     length = flat(way)
@@ -73,6 +119,15 @@ def between(w: World, a: str, b: str, c: str, *, off: float, ends: float) -> Arr
 
 
 def in_line(w: World, a: str, b: str, c: str, *, off: float) -> Array:
+    """Returns whether three objects are in line as seen from above, (N,) bool.
+
+    Args:
+        w: the scene.
+        a: an object.
+        b: an object.
+        c: an object.
+        off: m, most distance of one from the line through the two that are farthest apart.
+    """
     spots = np.stack([w.point(name)[:, :2] for name in (a, b, c)], axis=1)  # (N, 3, 2)
     sides = np.stack([flat(spots[:, i] - spots[:, (i + 1) % 3]) for i in range(3)], axis=1)
     first, second = spots[:, 1] - spots[:, 0], spots[:, 2] - spots[:, 0]
@@ -81,6 +136,16 @@ def in_line(w: World, a: str, b: str, c: str, *, off: float) -> Array:
 
 
 def on(w: World, a: str, b: str, *, aside: float, tolerance: float, clear: float) -> Array:
+    """Returns whether object ``a`` lies on ``b`` and the fingers are off it, (N,) bool.
+
+    Args:
+        w: the scene.
+        a: an object.
+        b: an object, which must itself stand on the table, or a mark on the table.
+        aside: m, most horizontal distance of their points.
+        tolerance: m, by which heights may differ from those of objects that lie on each other.
+        clear: m, the fingers are farther than this from ``a``.
+    """
     first, second = w.point(a), w.point(b)
     there = (flat(first - second) <= aside) & ~touch(w, GRIPPER, a, within=clear)
     if not w.is_thing(b):
@@ -91,6 +156,15 @@ def on(w: World, a: str, b: str, *, aside: float, tolerance: float, clear: float
 
 
 def inside(w: World, a: str, b: str, *, below: float, clear: float) -> Array:
+    """Returns whether object ``a`` lies inside drawer ``b`` and the fingers are off it, (N,) bool.
+
+    Args:
+        w: the scene.
+        a: an object.
+        b: the drawer.
+        below: m, most height of the object's point.
+        clear: m, the fingers are farther than this from ``a``.
+    """
     off = np.abs(w.point(a) - w.point(b))
     wide, deep = w.half(b)[:2]
     within = (off[:, 0] <= wide) & (off[:, 1] <= deep)
@@ -99,26 +173,47 @@ def inside(w: World, a: str, b: str, *, below: float, clear: float) -> Array:
 
 
 def inserted(w: World, a: str, b: str, *, aside: float, deep: float, upright: float) -> Array:
+    """Returns whether peg ``a`` is in hole ``b``, (N,) bool.
+
+    Args:
+        w: the scene.
+        a: the peg.
+        b: the hole.
+        aside: m, most horizontal distance of the peg's lower end from the hole's point.
+        deep: m, least depth of that end below the hole's point.
+        upright: the height of the peg's own unit z axis is more than this.
+    """
     up = w.axes(a)[:, :, 2]
     end = w.point(a) - w.half_height(a) * up - w.point(b)
     return (flat(end) <= aside) & (-end[:, 2] >= deep) & (up[:, 2] > upright)
 
 
 def lifted(w: World, a: str, *, height: float, hand: float) -> Array:
+    """Returns whether the gripper holds object ``a`` in the air, (N,) bool.
+
+    Args:
+        w: the scene.
+        a: an object.
+        height: m, least height of its underside over the table.
+        hand: m, its point is less than this from the middle of the open jaws.
+    """
     high = w.point(a)[:, 2] - w.half_height(a) >= height
     return high & (norm(w.point(a) - w.grip_point()) < hand)
 
 
 def at_height(w: World, a: str, *, least: float, most: float) -> Array:
+    """Returns whether the height of a point is from ``least`` to ``most`` m, (N,) bool."""
     height = w.point(a)[:, 2]
     return (height >= least) & (height <= most)
 
 
 def at(w: World, a: str, b: str, *, within: float) -> Array:
+    """Returns whether two points are horizontally at most ``within`` m apart, (N,) bool."""
     return flat(w.point(a) - w.point(b)) <= within
 
 
 def at_point(w: World, a: str, *, x: float, y: float, within: float) -> Array:
+    """Returns whether a point is horizontally at most ``within`` m from (x, y) m, (N,) bool."""
     return flat(w.point(a)[:, :2] - (x, y)) <= within
 
 
@@ -134,27 +229,51 @@ def _to_a_side(axis: int, sign: int) -> Callable[..., Array]:
 
 
 def in_middle(w: World, a: str, *, share: float) -> Array:
+    """Returns whether an entity is in the middle of the area in which objects lie, (N,) bool.
+
+    Args:
+        w: the scene.
+        a: an entity.
+        share: of the area's width, in x and in y, that counts as the middle.
+    """
     middle, size = w.area.mean(axis=1), np.diff(w.area, axis=1)[:, 0]
     return (np.abs(w.point(a)[:, :2] - middle) <= 0.5 * share * size).all(axis=1)
 
 
 def upright(w: World, a: str, *, cosine: float) -> Array:
+    """Returns whether the height of an object's unit z axis is at least ``cosine``, (N,) bool."""
     return w.axes(a)[:, 2, 2] >= cosine
 
 
 def toppled(w: World, a: str, *, cosine: float) -> Array:
+    """Returns whether an object lies on its side, (N,) bool.
+
+    Args:
+        w: the scene.
+        a: an object.
+        cosine: most height of its own unit z axis, either way up.
+    """
     return np.abs(w.axes(a)[:, 2, 2]) <= cosine
 
 
 def opened(w: World, a: str, *, share: float) -> Array:
+    """Returns whether the joint of ``a`` is at ``share`` of its range or further, (N,) bool."""
     return w.joint_share(a) >= share
 
 
 def closed(w: World, a: str, *, share: float) -> Array:
+    """Returns whether the joint of ``a`` is at ``share`` of its range or less far, (N,) bool."""
     return w.joint_share(a) <= share
 
 
 def grasped(w: World, a: str, *, within: float) -> Array:
+    """Returns whether an object is between the fingers and both touch it, (N,) bool.
+
+    Args:
+        w: the scene.
+        a: an object.
+        within: m, most distance of its surface from each finger's.
+    """
     touching = [w.gap(finger, a, within) <= within for finger in w.fingers]
     one, other = w.finger_middles()
     across, to = other - one, w.point(a) - one
@@ -163,6 +282,7 @@ def grasped(w: World, a: str, *, within: float) -> Array:
 
 
 def released(w: World, a: str, *, clear: float) -> Array:
+    """Returns whether the fingers are farther than ``clear`` m from an object, (N,) bool."""
     return ~touch(w, GRIPPER, a, within=clear)
 
 
@@ -174,11 +294,28 @@ def _place(w: World, a: str, **numbers: float) -> Array:
 def moved(
     track: Array, clock: EpisodeClock, *, left: float, front: float, tolerance: float
 ) -> Array:
+    """Returns at which steps a point has moved by the given way, (S, N) bool.
+
+    Args:
+        track: (S, N, 3) m, the point at each step.
+        clock: the time of the episode.
+        left: m, the way to the left, -y.
+        front: m, the way to the front, +x.
+        tolerance: m, by which the horizontal way since the first step may differ from it.
+    """
     way = (track - track[0])[..., :2]
     return flat(way - (left * LEFT + front * FRONT)) <= tolerance
 
 
 def raised(track: Array, clock: EpisodeClock, *, height: float, tolerance: float) -> Array:
+    """Returns at which steps a point has been raised by ``height``, (S, N) bool.
+
+    Args:
+        track: (S, N, 3) m, the point at each step.
+        clock: the time of the episode.
+        height: m, over the height at the first step; negative is down.
+        tolerance: m, by which it may differ.
+    """
     return np.abs((track - track[0])[..., 2] - height) <= tolerance
 
 
@@ -187,10 +324,25 @@ def _distance(w: World, a: str, b: str, **numbers: float) -> Array:
 
 
 def nearer(track: Array, clock: EpisodeClock, *, by: float) -> Array:
+    """Returns at which steps a distance is at least ``by`` m less than at first, (S, N) bool.
+
+    Args:
+        track: (S, N, 1) m, the distance of two points at each step.
+        clock: the time of the episode.
+        by: m.
+    """
     return (track[0] - track)[..., 0] >= by
 
 
 def displaced(track: Array, clock: EpisodeClock, *, least: float, most: float) -> Array:
+    """Returns at which steps a point is displaced from where it began, (S, N) bool.
+
+    Args:
+        track: (S, N, 3) m, the point at each step.
+        clock: the time of the episode.
+        least: m, least horizontal distance from the point at the first step.
+        most: m, most such distance.
+    """
     way = flat(track - track[0])
     return (way >= least) & (way <= most)
 
@@ -204,21 +356,48 @@ def _quarter(w: World, a: str, **numbers: float) -> Array:
 
 
 def turned(track: Array, clock: EpisodeClock, *, angle: float, tolerance: float) -> Array:
+    """Returns at which steps a cube has been turned by ``angle``, (S, N) bool.
+
+    Args:
+        track: (S, N, 1) rad, its yaw at each step, known up to a quarter turn.
+        clock: the time of the episode.
+        angle: rad, from the yaw at the first step.
+        tolerance: rad, by which it may differ.
+    """
     off = (track - track[0])[..., 0] - angle
     quarter = np.pi / 2
     return np.abs((off + quarter / 2) % quarter - quarter / 2) <= tolerance
 
 
 def pace(track: Array, clock: EpisodeClock) -> Array:
-    """(S, N) m/s from each step's point (S, N, 3) and the one before; 0 at the first."""
+    """Returns the speed (S, N) m/s of a point during the step that led to each; 0 at the first.
+
+    Args:
+        track: (S, N, k) m, the point at each step.
+        clock: the time of the episode.
+    """
     return norm(np.diff(track, axis=0, prepend=track[:1])) / clock.dt
 
 
 def slower(track: Array, clock: EpisodeClock, *, speed: float) -> Array:
+    """Returns at which steps the speed of a point is at most ``speed``, (S, N) bool.
+
+    Args:
+        track: (S, N, k) m, the point at each step; k is 2 for bodies and else 3.
+        clock: the time of the episode.
+        speed: m/s.
+    """
     return pace(track, clock) <= speed
 
 
 def faster(track: Array, clock: EpisodeClock, *, speed: float) -> Array:
+    """Returns at which steps the speed of a point is at least ``speed``, (S, N) bool.
+
+    Args:
+        track: (S, N, k) m, the point at each step; k is 2 for bodies and else 3.
+        clock: the time of the episode.
+        speed: m/s.
+    """
     return pace(track, clock) >= speed
 
 
