@@ -38,7 +38,7 @@ _HOME = {
     "SafetyStop": "safety.filter",
     "Sent": "core.driver",
     "SimDriver": "sim.sim_driver",
-    "SimPerception": "perception.base",
+    "SimPerception": "sim.sim_perception",
     "Target": "core.driver",
     "Twin": "policy.twin",
     "VirtualClock": "core.pacing",

@@ -24,7 +24,7 @@ def test_bundle_states_the_worst_trained_conditions() -> None:
         (drawn["action_delay"] + drawn["obs_delay"]) * TASK.control_dt, rel=0.05
     )
     assert met.bias == pytest.approx(3**0.5 * drawn["pose_bias"], rel=0.02)
-    shares = env._servos.shares(env._drawn[:, env._part["soft"]])
+    shares = env._servos.stiffness_shares(env._drawn[:, env._part["soft"]])
     assert met.stiffness == pytest.approx((shares * env._servos.stiffness).min(), rel=0.05)
     assert met.known_text(only=True) == (
         "1.4 mm of noise on perceived positions, each off by 3.6 mm, 70 ms of latency, "

@@ -118,7 +118,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Trained:
 def test_known_arm_is_evaluated_and_recorded_in_the_bundle(run, capsys) -> None:
     assert run.evaluation is not None and run.evaluation.arm == SAID
     assert run.evaluation.floors is not None and f"with {SAID}" in run.evaluation.line()
-    assert run.bundle is not None and run.run.looks.read()
+    assert run.bundle is not None and run.run.evaluations.read()
     training = PolicyBundle.load(run.bundle).manifest.training
     assert ArmConditions.known_in(training, TASK).known_text(only=True) == SAID
 

@@ -52,7 +52,7 @@ def trained(run: RunDir, judge: Judge, steps: int = 1024, **options) -> FitResul
 def test_best_evaluation_is_stored_and_the_last_is_quoted(tmp_path: Path) -> None:
     run, judge = RunDir.create(tmp_path / "run", CONFIG), Judge(0.25, 0.75, 0.5, 0.75)
     fitted = trained(run, judge)
-    looked = run.looks.read()
+    looked = run.evaluations.read()
     assert looked["env_steps"].tolist() == [256, 512, 768, 1024]
     assert looked["success"].tolist() == [0.25, 0.75, 0.5, 0.75]
     assert run.best().step == 512
@@ -83,8 +83,8 @@ def test_periodic_evaluation_does_not_change_training(tmp_path: Path) -> None:
     trained(first, Judge(0.1, 0.9), stop_at=0.9)
     gone_on = trained(first, Judge(0.3, 0.4), resume=True)
     assert_same(blind.learner, gone_on.learner)
-    for name, column in straight.looks.read().items():
-        np.testing.assert_array_equal(first.looks.read()[name], column)
+    for name, column in straight.evaluations.read().items():
+        np.testing.assert_array_equal(first.evaluations.read()[name], column)
     assert first.best().step == straight.best().step == 512
 
 
@@ -93,7 +93,7 @@ def test_training_ended_by_stop_at_stays_ended_on_resume(tmp_path: Path) -> None
     run = RunDir.create(tmp_path / "run", CONFIG)
     trained(run, Judge(0.5, 0.95), stop_at=0.95)
     assert trained(run, Judge(), stop_at=0.95, resume=True).learner.env_steps == 512
-    assert run.looks.read()["env_steps"].tolist() == [256, 512]
+    assert run.evaluations.read()["env_steps"].tolist() == [256, 512]
     more = trained(run, Judge(0.97, 0.99), stop_at=0.99, resume=True)
     assert more.learner.env_steps == 1024
 
@@ -102,14 +102,14 @@ def test_offline_learner_is_evaluated_eval_points_times(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path / "run", CONFIG)
     looks = EvalCallback(Judge(*[0.1] * 4), run, env_steps=1024, eval_points=4, cost=0)
     fit(PointMass(8), Nearness(), CONFIG, env_steps=1024, hooks=[looks])
-    assert run.looks.read()["env_steps"].tolist() == [256, 512, 768, 1024]
+    assert run.evaluations.read()["env_steps"].tolist() == [256, 512, 768, 1024]
 
 
 def test_evaluations_cost_at_most_a_third_of_the_steps(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path / "run", CONFIG)
     looks = EvalCallback(Judge(0.1, 0.2), run, env_steps=1024, eval_points=4, cost=200)
     fit(PointMass(8), Nearness(), CONFIG, env_steps=1024, hooks=[looks])
-    assert run.looks.read()["env_steps"].tolist() == [768, 1024]
+    assert run.evaluations.read()["env_steps"].tolist() == [768, 1024]
 
 
 def test_tensorboard_has_metrics_and_evaluations(tmp_path: Path) -> None:

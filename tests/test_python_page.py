@@ -33,7 +33,7 @@ def test_python_tutorial_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     # Trained twice from one process; the second went on from the first, for more.
     assert again.run.config["env_steps"] == again.run.result["env_steps"] == 6_400
     assert again.run.metrics()["env_steps"].tolist() == [3_200, 6_400]
-    assert longer.run.looks.read()["env_steps"].tolist() == [3_200, 6_400]
+    assert longer.run.evaluations.read()["env_steps"].tolist() == [3_200, 6_400]
     assert "success while learning" in (again.run.path / "report.html").read_text()
     assert again.evaluation == longer.evaluation
     assert np.abs(trained.policy.act(obs) - longer.policy.act(obs)).max() > 1e-3

@@ -310,7 +310,7 @@ def test_known_conditions_are_equal_in_every_env() -> None:
     """Delays and softness at their end, biases of that size to either side."""
     task = sims.make_task("reach", robot="so101")
     servos = RandomizedEnv(task, 1, randomize=only(soft=1.0))._servos
-    told = only(True, soft=servos.softness(30.0), obs_delay=0.4, pose_bias=0.002)
+    told = only(True, soft=servos.softness_of(30.0), obs_delay=0.4, pose_bias=0.002)
     env = RandomizedEnv(task, 64, randomize=told, seed=3)
     env.reset()
     np.testing.assert_allclose(env.batch.expanded("actuator_gainprm")[:, servos.ids, 0], 30.0)

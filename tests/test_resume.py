@@ -153,8 +153,8 @@ def test_clip_reward_run_resumes_bit_for_bit(
     same(straight, stopped)
     end = straight.latest_checkpoint()
     assert end.step == config("").env_steps
-    for name, column in straight.looks.read().items():
-        np.testing.assert_array_equal(column, stopped.looks.read()[name], err_msg=name)
+    for name, column in straight.evaluations.read().items():
+        np.testing.assert_array_equal(column, stopped.evaluations.read()[name], err_msg=name)
     if distill:
         assert end.state["hook/labels/counters"].tolist() == [2, 16]
 

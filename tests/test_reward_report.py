@@ -334,7 +334,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, short_video: None) -> Path:
 
 
 def test_reward_report_of_a_run_is_stored(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    looked = RunDir.open(run).looks.read()
+    looked = RunDir.open(run).evaluations.read()
     assert np.isfinite(looked["proxy"]).all() and not looked["overoptimised"].any()
     few = ["--episodes", "16", "--bootstrap-samples", "16", "--no-words", "--json"]
     assert main(["reward", "report", str(run), *few]) == 0

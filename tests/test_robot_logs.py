@@ -19,11 +19,11 @@ from real_robot.core.pacing import VirtualClock
 from real_robot.operator.devices import DeviceContext, make
 from real_robot.operator.handover import OperatorInput, RunVerdict
 from real_robot.operator.scripted import RememberingDriver, ScriptedOperator
-from real_robot.perception.base import SimPerception
 from real_robot.perception.camera import Frame, RecordedCamera
 from real_robot.policy.twin import Twin
 from real_robot.session.run import run
 from real_robot.sim.sim_driver import SimDriver
+from real_robot.sim.sim_perception import SimPerception
 from robo_rl.arm.episodes import next_number
 from robo_rl.arm.noop_policy import make_noop_policy
 from robo_rl.cli import main

@@ -29,7 +29,7 @@ from robo_rl.evaluation.evaluate import TEST_SEED, VALIDATION_SEED
 from robo_rl.rollout.vec_env import SimulationDiverged
 from robo_rl.search.config import SearchConfig
 from robo_rl.search.executor import TrainingLimits, TrainingPool
-from robo_rl.search.failures import explained, refusals
+from robo_rl.search.failures import failure_summary, refusals
 from robo_rl.search.journal import JournalError, SearchJournal
 from robo_rl.search.strategy import INSIDE, Candidate, CandidateResult, TemplateStrategy
 from robo_rl.search.verdict import verdict
@@ -198,7 +198,7 @@ def test_search_refusal_names_its_reason_and_is_counted() -> None:
         ("c02", 1): {"kind": "timed_out", "message": "not done in 60 s"},
         ("c03", 0): {"kind": "trained"},
     }
-    said = explained(["c00", "c01", "c02", "c03"], answers)
+    said = failure_summary(["c00", "c01", "c02", "c03"], answers)
     assert said.startswith("3 of 4 candidates failed: 2 refused (") and "gripper_pos" in said
     assert "other reasons" not in said and "1 timed out (not done in 60 s)" in said
 

@@ -9,14 +9,14 @@ from typing import Any, Protocol
 
 from real_robot.core.pacing import Clock, VirtualClock
 from real_robot.emulators.emulator import Emulator
-from real_robot.emulators.physics import GoalHistory
+from real_robot.emulators.physics import JointTargetHistory
 from sims.core.task import Task
 
 
 class Controller(Protocol):
     """The controller of an arm, as far as every emulator looks at it."""
 
-    goals: GoalHistory  # that it took
+    joint_targets: JointTargetHistory  # as received
 
 
 class ControllerEmulator(Emulator):
@@ -78,4 +78,4 @@ class ControllerEmulator(Emulator):
 
     def heard(self, since: float = 0.0) -> list[float]:
         """When targets were heard, monotonic s, after ``since``."""
-        return self.controller.goals.heard(since)
+        return self.controller.joint_targets.heard(since)

@@ -331,7 +331,7 @@ class DynamixelBus(EmulatedServoBus[DynamixelServo]):
         if stiff:
             zero = servo.count(0.0)  # what it reads at the joint's zero
             told = (servo.way * (g - zero) * UNIT for g in (goal, before))
-            self.goals.add(servo.index, *told)
+            self.joint_targets.add(servo.index, *told)
         middle = (servo.get("min_position") + servo.get("max_position")) / 2
         half = (servo.get("max_position") - servo.get("min_position")) / 2
         turn = TICKS * round((goal - middle) / TICKS)

@@ -30,7 +30,7 @@ from real_robot.emulators.fci import (
     Status,
     fastest,
 )
-from real_robot.emulators.physics import ArmPhysics, GoalHistory
+from real_robot.emulators.physics import ArmPhysics, JointTargetHistory
 
 Array = np.ndarray
 
@@ -71,7 +71,7 @@ class FciController:
         self.hand_mass = HAND_MASS  # kg, as set in Desk; 0: no hand
         self.contact = self.collision = np.full(self.n, 20.0)  # N m, thresholds
         self.stops: list[str] = []  # why motions ended, newest last
-        self.goals = GoalHistory(self.n, CYCLE)
+        self.joint_targets = JointTargetHistory(self.n, CYCLE)
         self.lost = 0  # commands, in all
         self._came: deque[bool] = deque(maxlen=100)
         self._recovered = 0  # time at which a recovery is over
@@ -208,7 +208,7 @@ class FciController:
         jerk = (ddq - self.ddq) / CYCLE
         hard = [float(np.abs(x).max()) for x in (dq, ddq, jerk)]
         self.hardest = np.maximum(self.hardest, hard)
-        self.goals.add(slice(None), q, self.q)
+        self.joint_targets.add(slice(None), q, self.q)
         self.q, self.dq, self.ddq = q, dq, ddq
 
     def _wrong(self, motion: FciMotion, q: Array, dq: Array, ddq: Array) -> str:

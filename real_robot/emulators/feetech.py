@@ -335,7 +335,7 @@ class FeetechBus(EmulatedServoBus[FeetechServo]):
         after = servo.get("goal_position")
         if servo.get("torque_enable"):
             zero = servo.mount - servo.get("homing_offset")  # what it reads at the joint's zero
-            self.goals.add(servo.index, (after - zero) * UNIT, (before - zero) * UNIT)
+            self.joint_targets.add(servo.index, (after - zero) * UNIT, (before - zero) * UNIT)
         if not servo.get("min_position") <= after <= servo.get("max_position"):
             self.traffic.beyond_limits += 1
 

@@ -283,7 +283,7 @@ class Fr3Emulator(ControllerEmulator):
         """Joint commands as they came, how many were lost, why motions ended."""
         controller = self.controller
         return {
-            **controller.goals.summary(),
+            **controller.joint_targets.summary(),
             "running": controller.motion is not None,
             "mode": controller.mode.name,
             "lost": controller.lost,

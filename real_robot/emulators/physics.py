@@ -19,7 +19,7 @@ Array = np.ndarray
 PACKET = 0.001  # s: targets that are heard within it came together
 
 
-class GoalHistory:
+class JointTargetHistory:
     """The targets of a device's joints, as they came off the wire while the joints were stiff;
     ``cycle`` s apart where that is the device's to say."""
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
-from real_robot.emulators.physics import ArmPhysics, GoalHistory
+from real_robot.emulators.physics import ArmPhysics, JointTargetHistory
 from real_robot.emulators.wire_faults import BYTE_S, FaultyWire, ServoReply, Traffic
 
 TICKS = 4096  # encoder steps in a turn
@@ -111,7 +111,7 @@ class EmulatedServoBus(ABC, Generic[S]):
         self.physics = physics
         self.wire = FaultyWire(seed, self.FRAMING, from_other_servo)
         self.traffic = Traffic()
-        self.goals = GoalHistory(len(physics.joints))
+        self.joint_targets = JointTargetHistory(len(physics.joints))
         self.speed: int | None = None  # termios' constant of the host's baud rate; None: ours
         self._input = bytearray()
 

@@ -234,11 +234,11 @@ class ServoEmulator(Emulator):
         seen = self.bus.traffic
         return {
             **vars(seen),
-            **self.bus.goals.summary(),
+            **self.bus.joint_targets.summary(),
             "refused": int(np.sum([servo.refused for servo in self.bus.servos])),
             "played": self.bus.wire.played,
         }
 
     def heard(self, since: float = 0.0) -> list[float]:
         """When targets were heard, monotonic s."""
-        return self.bus.goals.heard(since)
+        return self.bus.joint_targets.heard(since)

@@ -208,7 +208,7 @@ class Ur5eEmulator(ControllerEmulator):
         controller = self.controller
         return {
             "targets": controller.targets,
-            **controller.goals.summary(),
+            **controller.joint_targets.summary(),
             "running": controller.running,
             "safety": int(controller.safety),
             "stops": controller.stops,

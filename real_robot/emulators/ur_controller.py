@@ -17,7 +17,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from real_robot.emulators.physics import ArmPhysics, GoalHistory
+from real_robot.emulators.physics import ArmPhysics, JointTargetHistory
 
 Array = np.ndarray
 
@@ -79,7 +79,7 @@ class UrController:
         self.heard = 0.0  # time of the last input package
         self.stops: list[str] = []  # why the program ended or the arm stopped, newest last
         self.targets = 0  # servo targets taken up
-        self.goals = GoalHistory(self.n)
+        self.joint_targets = JointTargetHistory(self.n)
         self._starts = np.inf  # time at which an uploaded program begins
         self._stopped_at = 0.0
         self.recover()
@@ -115,7 +115,7 @@ class UrController:
         """An input package has come."""
         self.heard = self.time
         if self.running and int(self.integers_in[0]) == UrCommand.SERVO_J:
-            self.goals.note()
+            self.joint_targets.note()
 
     def protective_stop(self, why: str) -> None:
         """As when a force or a path is not what it should be."""
@@ -212,7 +212,7 @@ class UrController:
             return
         if self._target is None or step > 0:
             self.targets += 1
-            self.goals.add(slice(None), q, before)
+            self.joint_targets.add(slice(None), q, before)
         self._target, self._goal = q, q
         self._mode = lambda dt: None
 

@@ -97,8 +97,8 @@ def render_panel(robot: str, now: Mapping[str, Any]) -> Any:
     )
 
 
-def serve(robot: str, end: socket.socket) -> None:
-    """Draws and listens until the bridge is gone."""
+def show_panel(robot: str, connection: socket.socket) -> None:
+    """Shows the panel and sends the pressed keys over ``connection`` until the bridge closes it."""
     stdin, now = sys.stdin.fileno(), {}
     # Ctrl-C is the bridge's, which shares our terminal; the others end us, but in good order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -121,31 +121,31 @@ def serve(robot: str, end: socket.socket) -> None:
             live = None
 
         show()
-        drawn = 0.0
+        rendered_at = 0.0
         while True:
-            if live is not None and time.monotonic() - drawn > REDRAW:
+            if live is not None and time.monotonic() - rendered_at > REDRAW:
                 live.update(render_panel(robot, now), refresh=True)
-                drawn = time.monotonic()
-            watched = [end] + ([stdin] if live is not None else [])
+                rendered_at = time.monotonic()
+            watched = [connection] + ([stdin] if live is not None else [])
             ready = select.select(watched, [], [], REDRAW)[0]
-            if end in ready:
-                packet = end.recv(_PACKET)
+            if connection in ready:
+                packet = connection.recv(_PACKET)
                 if not packet:
                     break
                 told = json.loads(packet)
                 if "show" in told:
                     show() if told.pop("show") else hide()
-                    end.send(DONE)
+                    connection.send(DONE)
                 now |= told
             if stdin in ready:
                 pressed = os.read(stdin, 64)
                 if not pressed:  # the terminal is gone; the bridge hears of that by itself
                     break
-                end.send(key_meaning(pressed) or TYPED + pressed)
+                connection.send(key_meaning(pressed) or TYPED + pressed)
         if live is not None:
             live.update(render_panel(robot, now), refresh=True)
 
 
 if __name__ == "__main__":
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        serve(sys.argv[1], child_socket(sys.argv[2]))
+        show_panel(sys.argv[1], child_socket(sys.argv[2]))

@@ -55,7 +55,7 @@ class SimScene:
         if stiffness is not None:
             servos = ArmServos.of(task, model)
             gain, bias = (self.batch.expand(f"actuator_{name}prm") for name in ("gain", "bias"))
-            shares = servos.shares(np.array([[servos.softness(stiffness)]]))
+            shares = servos.stiffness_shares(np.array([[servos.softness_of(stiffness)]]))
             servos.soften(gain, bias, np.zeros(1, np.int64), shares)
         self.reset(seed)
 

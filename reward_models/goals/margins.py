@@ -385,8 +385,8 @@ class EntityQuantities:
         return self.signal(f"{self.entity.name}_fingers")
 
     @property
-    def up(self) -> str:
-        """The cosine of its lean: 1 upright, 0 on its side."""
+    def tilt_cosine(self) -> str:
+        """Returns text of the cosine of its tilt: 1 upright, 0 on its side."""
         if self.entity.kind != BODY:
             return f"{self.signal(f'{self.entity.name}_up')}[2]"
         name = self.signal("torso_up", "pitch")

@@ -170,10 +170,10 @@ def training_advice(stiffness: Estimate, servos: ArmServos, joint: int) -> str:
     )
     if stiffness.value > own:
         return f"the servo is stiffer than in training: {usual}; {advice}"
-    width = math.ceil(20 * servos.softness(max(stiffness.low, servos.softest))) / 20
+    width = math.ceil(20 * servos.softness_of(max(stiffness.low, servos.softest))) / 20
     others = (
         f"to cover it, train with --randomize {width:.2g}: its softest environments "
-        f"have {servos.at(width):.3g} N m/rad"
+        f"have {servos.stiffness_at(width):.3g} N m/rad"
     )
     if stiffness.value < servos.softest:
         others = (

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from real_robot.core.pacing import Clock
-from real_robot.perception.base import Perception, SimPerception
+from real_robot.perception.base import Perception
+from real_robot.sim.sim_perception import SimPerception
 from sims.core.task import Task
 from sims.randomization.domain_randomization import ArmServos, Randomize
 
@@ -69,7 +70,7 @@ class ArmConditions:
             late = math.ceil(half) - half  # the bridge's eyes are late by whole actions
             known |= {"action_delay": half, "obs_delay": half, "pose_delay": late}
         if self.stiffness is not None:
-            known["soft"] = ArmServos.of(task, task.model()).softness(self.stiffness)
+            known["soft"] = ArmServos.of(task, task.model()).softness_of(self.stiffness)
         if self.noise:
             known["pose_noise"] = self.noise
         if self.bias:
@@ -92,7 +93,7 @@ class ArmConditions:
             noise=half["pose_noise"],
             bias=math.sqrt(3) * half["pose_bias"],
             latency=2 * min(half["action_delay"], half["obs_delay"]) * task.control_dt,
-            stiffness=servos.at(soft) if soft and len(servos.ids) else None,
+            stiffness=servos.stiffness_at(soft) if soft and len(servos.ids) else None,
         )
 
     @classmethod

@@ -154,7 +154,7 @@ def percent_text(cell: Mapping[str, Any] | None) -> str:
 
 
 def overoptimised(evaluations: Mapping[str, Array]) -> list[int]:
-    """The env steps of those of a run's looks that found its policy over-optimised."""
+    """Returns the env steps of a run's evaluations that found its policy over-optimised."""
     if "overoptimised" not in evaluations:
         return []
     return [int(step) for step in evaluations["env_steps"][evaluations["overoptimised"] == 1.0]]

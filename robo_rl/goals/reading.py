@@ -59,11 +59,11 @@ class NotRead(ValueError):
         # What may be meant says more than all that could be said.
         message = f"{self.why} Did you mean {ways}? Say it so." if ways else self.why
         if not ways and goal.refusal.known:
-            message = f"{message} Available: {some_of(goal.refusal.known.split('; '))}"
+            message = f"{message} Available: {shorten_list(goal.refusal.known.split('; '))}"
         self.args = (message,)
 
 
-def some_of(sentences: Sequence[str], most: int = 5) -> str:
+def shorten_list(sentences: Sequence[str], most: int = 5) -> str:
     """Returns ``sentences`` in one line, the first ``most`` of them and how many more there are."""
     more = len(sentences) - most
     told = "; ".join(sentences[:most])
@@ -119,7 +119,7 @@ class ReadGoal:
             return f"judged by that: {self.understood}"
         if self.key:
             return f"judged by the ground truth of {self.key!r}"
-        known = some_of([*self.card.goals.values()])
+        known = shorten_list([*self.card.goals.values()])
         return f"no ground truth for this sentence; available goals: {known}"
 
 

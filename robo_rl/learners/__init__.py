@@ -47,7 +47,7 @@ __all__ = [
 
 
 class LearnerKind(NamedTuple):
-    """A learner's settings, and what makes SB3's algorithm of them and of ``Parts``."""
+    """A learner's settings, and what makes SB3's algorithm of them and of ``LearnerInputs``."""
 
     config: type[LearnerConfig]
     build: Callable[[Any, Any], Any]

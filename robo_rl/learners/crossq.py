@@ -12,7 +12,7 @@ from robo_rl.learners.sac import SACConfig, entropy
 if TYPE_CHECKING:
     from sb3_contrib import CrossQ
 
-    from robo_rl.learners.learner import Parts
+    from robo_rl.learners.learner import LearnerInputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,15 +31,15 @@ class CrossQConfig(SACConfig):
         self.at_least(1, "policy_delay", "warmup_updates")
 
 
-def build_crossq(config: CrossQConfig, parts: Parts) -> CrossQ:
+def build_crossq(config: CrossQConfig, inputs: LearnerInputs) -> CrossQ:
     """sb3-contrib's CrossQ."""
     from sb3_contrib import CrossQ
 
-    replay = parts.replay(config)
+    replay = inputs.replay(config)
     del replay["tau"]
     return CrossQ(
-        **parts.keywords(config, renorm_warmup_steps=config.warmup_updates),
+        **inputs.keywords(config, renorm_warmup_steps=config.warmup_updates),
         **replay,
-        **entropy(config, parts),
+        **entropy(config, inputs),
         policy_delay=config.policy_delay,
     )

@@ -9,7 +9,7 @@ from robo_rl.learners.sac import SACConfig, entropy
 
 if TYPE_CHECKING:
     from robo_rl.learners.ensemble_sac import EnsembleSAC
-    from robo_rl.learners.learner import Parts
+    from robo_rl.learners.learner import LearnerInputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,23 +57,23 @@ class EnsembleConfig(SACConfig):
         return super()._fits(share) or (share == 0 and otherwise)
 
 
-def arguments(config: EnsembleConfig, parts: Parts) -> dict[str, Any]:
+def arguments(config: EnsembleConfig, inputs: LearnerInputs) -> dict[str, Any]:
     """Returns the arguments of an EnsembleSAC except its ``policy``."""
-    keywords = parts.keywords(
+    keywords = inputs.keywords(
         config,
         members=config.critics,
         averaged=config.averaged,
         rows=config.num_envs,
-        lasting=config.noise_s / parts.env.sim.control_dt,
+        lasting=config.noise_s / inputs.env.sim.control_dt,
     )
-    replay = parts.replay(config)
+    replay = inputs.replay(config)
     replay["replay_buffer_kwargs"] |= {"n_steps": config.n_steps, "gamma": keywords["gamma"]}
     own = {n: getattr(config, n) for n in ("actor_every", "clone_updates", "guided_noise")}
-    return {**keywords, **replay, **entropy(config, parts), **own}
+    return {**keywords, **replay, **entropy(config, inputs), **own}
 
 
-def build_ensemble(config: EnsembleConfig, parts: Parts) -> EnsembleSAC:
+def build_ensemble(config: EnsembleConfig, inputs: LearnerInputs) -> EnsembleSAC:
     """Our updates in SB3's loop."""
     from robo_rl.learners.ensemble_sac import EnsemblePolicy, EnsembleSAC
 
-    return EnsembleSAC(**arguments(config, parts) | {"policy": EnsemblePolicy})
+    return EnsembleSAC(**arguments(config, inputs) | {"policy": EnsemblePolicy})

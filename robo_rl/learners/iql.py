@@ -10,7 +10,7 @@ import tyro
 from robo_rl.learners.ensemble import EnsembleConfig, arguments
 
 if TYPE_CHECKING:
-    from robo_rl.learners.learner import Parts
+    from robo_rl.learners.learner import LearnerInputs
     from robo_rl.learners.offline_iql import OfflineIQL
     from robo_rl.rollout.vec_sim import VecSim
 
@@ -68,9 +68,9 @@ class IQLConfig(EnsembleConfig):
         super().check(sim)
 
 
-def build_iql(config: IQLConfig, parts: Parts) -> OfflineIQL:
+def build_iql(config: IQLConfig, inputs: LearnerInputs) -> OfflineIQL:
     """Our critics and SB3's actor, in a loop without rollouts."""
     from robo_rl.learners.offline_iql import IQLPolicy, OfflineIQL
 
     own = {name: getattr(config, name) for name in ("expectile", "temperature")}
-    return OfflineIQL(**arguments(config, parts) | {"policy": IQLPolicy}, **own)
+    return OfflineIQL(**arguments(config, inputs) | {"policy": IQLPolicy}, **own)

@@ -80,8 +80,8 @@ class Learner:
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The parts of which every algorithm is made."""
+class LearnerInputs:
+    """What an algorithm is built from: its env, scorer, normaliser and device."""
 
     env: SB3VecEnv
     scorer: Scorer | None
@@ -167,7 +167,9 @@ def make_learner(
         env.interventions = config.make_interventions(sim)
     scorer = Scorer(reward_model, env.observer) if reward_model else None
     normaliser = _obs_scale(config, sim) if config.normalise_obs else None
-    algorithm = builds[type(config)](config, Parts(env, scorer, normaliser, device, recipe=recipe))
+    algorithm = builds[type(config)](
+        config, LearnerInputs(env, scorer, normaliser, device, recipe=recipe)
+    )
     return Learner(config, algorithm, env, scorer, normaliser)
 
 

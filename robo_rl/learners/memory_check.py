@@ -25,7 +25,9 @@ def check_memory(learner: Learner, env_steps: int) -> None:
     arrays = [array for array in vars(buffer).values() if isinstance(array, np.ndarray)]
     each = sum(array.nbytes for array in arrays) / buffer.buffer_size
     if learner.scorer is not None:
-        each += Trace.step_bytes(learner.env.looked, np.zeros((rows, learner.env.sim.act_dim)))
+        each += Trace.step_bytes(
+            learner.env.current_observation, np.zeros((rows, learner.env.sim.act_dim))
+        )
     way_out = "give less of --tuning.n-steps or of --tuning.num-envs"
     if replay:
         fits = int(USED * free_memory() / each) * rows

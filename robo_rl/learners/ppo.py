@@ -10,7 +10,7 @@ from robo_rl.learners.config import LearnerConfig
 if TYPE_CHECKING:
     from stable_baselines3 import PPO
 
-    from robo_rl.learners.learner import Parts
+    from robo_rl.learners.learner import LearnerInputs
 
 LONGEST_ROLLOUT = 128  # control steps, where none are given: of a body whose episodes are long
 
@@ -47,7 +47,7 @@ class PPOConfig(LearnerConfig):
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
 
 
-def build_ppo(config: PPOConfig, parts: Parts) -> PPO:
+def build_ppo(config: PPOConfig, inputs: LearnerInputs) -> PPO:
     """SB3's PPO."""
     from stable_baselines3 import PPO
     from stable_baselines3.common.buffers import RolloutBuffer
@@ -55,7 +55,7 @@ def build_ppo(config: PPOConfig, parts: Parts) -> PPO:
     from robo_rl.learners.buffers import ScoredRolloutBuffer
     from robo_rl.rollout.reward_scale import RewardScale
 
-    n_steps = config.n_steps or min(parts.episode_steps, LONGEST_ROLLOUT)
+    n_steps = config.n_steps or min(inputs.episode_steps, LONGEST_ROLLOUT)
     size = n_steps * config.num_envs
     if size % config.minibatches:
         raise ValueError(
@@ -64,10 +64,10 @@ def build_ppo(config: PPOConfig, parts: Parts) -> PPO:
             f"{next(k for k in range(config.minibatches, size + 1) if size % k == 0)}"
         )
     if config.normalise_reward:
-        parts.env.scale = RewardScale(config.num_envs, config.gamma(parts.env.sim.control_dt))
-    scored = {"env": parts.env, "scorer": parts.scorer} if parts.scorer else None
+        inputs.env.scale = RewardScale(config.num_envs, config.gamma(inputs.env.sim.control_dt))
+    scored = {"env": inputs.env, "scorer": inputs.scorer} if inputs.scorer else None
     return PPO(
-        **parts.keywords(config, log_std_init=config.log_std_init),
+        **inputs.keywords(config, log_std_init=config.log_std_init),
         n_steps=n_steps,
         batch_size=size // config.minibatches,
         n_epochs=config.epochs,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stable_baselines3 import PPO, SAC, TD3
 
     from robo_rl.learners.ensemble_sac import EnsembleSAC
-    from robo_rl.learners.learner import Parts
+    from robo_rl.learners.learner import LearnerInputs
     from robo_rl.rollout.vec_sim import VecSim
 
 Named = Annotated[str, tyro.conf.arg(aliases=("--base",))]  # it has no --tuning. in front
@@ -90,42 +90,42 @@ class ResidualTD3Config(TD3Config, ResidualOffPolicyConfig):
     noise: float = 0.3  # standard deviation of the exploration noise on residuals
 
 
-def build_residual_ppo(config: ResidualPPOConfig, parts: Parts) -> PPO:
+def build_residual_ppo(config: ResidualPPOConfig, inputs: LearnerInputs) -> PPO:
     """SB3's PPO, whose policy's mean is around the base's action."""
-    from robo_rl.learners.residual_policy import ResidualParts
+    from robo_rl.learners.residual_policy import ResidualLearnerInputs
 
-    return build_ppo(config, ResidualParts.of(config, parts))
+    return build_ppo(config, ResidualLearnerInputs.of(config, inputs))
 
 
-def build_residual_sac(config: ResidualSACConfig, parts: Parts) -> SAC:
+def build_residual_sac(config: ResidualSACConfig, inputs: LearnerInputs) -> SAC:
     """SB3's SAC, whose actor squashes the residual alone."""
-    from robo_rl.learners.residual_policy import ResidualParts, ResidualSAC
+    from robo_rl.learners.residual_policy import ResidualLearnerInputs, ResidualSAC
 
-    over = ResidualParts.of(config, parts)
+    over = ResidualLearnerInputs.of(config, inputs)
     return ResidualSAC(
         **over.keywords(config),
         **over.replay(config),
         **over.schedule(config),
-        **entropy(config, parts),
+        **entropy(config, inputs),
     )
 
 
-def build_residual_ensemble(config: ResidualEnsembleConfig, parts: Parts) -> EnsembleSAC:
+def build_residual_ensemble(config: ResidualEnsembleConfig, inputs: LearnerInputs) -> EnsembleSAC:
     """Our updates in SB3's loop, of an actor that squashes the residual alone."""
-    from robo_rl.learners.residual_policy import ResidualEnsemble, ResidualParts
+    from robo_rl.learners.residual_policy import ResidualEnsemble, ResidualLearnerInputs
 
-    over = ResidualParts.of(config, parts)
+    over = ResidualLearnerInputs.of(config, inputs)
     return ResidualEnsemble(**arguments(config, over), **over.schedule(config))
 
 
-def build_residual_td3(config: ResidualTD3Config, parts: Parts) -> TD3:
+def build_residual_td3(config: ResidualTD3Config, inputs: LearnerInputs) -> TD3:
     """SB3's TD3, with all of its noise in units of the residual."""
     import numpy as np
     from stable_baselines3.common.noise import NormalActionNoise
 
-    from robo_rl.learners.residual_policy import ResidualParts, ResidualTD3
+    from robo_rl.learners.residual_policy import ResidualLearnerInputs, ResidualTD3
 
-    over, act_dim = ResidualParts.of(config, parts), parts.env.sim.act_dim
+    over, act_dim = ResidualLearnerInputs.of(config, inputs), inputs.env.sim.act_dim
     noise = NormalActionNoise(np.zeros(act_dim), np.full(act_dim, config.scale * config.noise))
     return ResidualTD3(
         **over.keywords(config),

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from robo_rl.learners.base_policy import FrozenBase, load_base
 from robo_rl.learners.config import LearnerConfig
 from robo_rl.learners.ensemble_sac import EnsemblePolicy, EnsembleSAC
-from robo_rl.learners.learner import Parts
+from robo_rl.learners.learner import LearnerInputs
 from robo_rl.learners.obs_normalization import ObsNormaliser
 from robo_rl.learners.residual import (
     ResidualConfig,
@@ -267,15 +267,15 @@ POLICIES: Mapping[type[ResidualConfig], type[BasePolicy]] = {
 
 
 @dataclass(frozen=True)
-class ResidualParts(Parts):
-    """The parts of an algorithm that trains a residual on a base."""
+class ResidualLearnerInputs(LearnerInputs):
+    """What an algorithm that trains a residual is built from: the base policy, too."""
 
     base: FrozenBase
 
     @classmethod
-    def of(cls, config: ResidualConfig, parts: Parts) -> ResidualParts:
-        """``parts`` with the base that ``config`` names."""
-        return cls(**vars(parts), base=load_base(config.base, parts.env.sim))
+    def of(cls, config: ResidualConfig, inputs: LearnerInputs) -> ResidualLearnerInputs:
+        """``inputs`` with the base that ``config`` names."""
+        return cls(**vars(inputs), base=load_base(config.base, inputs.env.sim))
 
     def keywords(self, config: LearnerConfig, **policy: Any) -> dict[str, Any]:
         assert isinstance(config, ResidualConfig)

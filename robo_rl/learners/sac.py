@@ -10,7 +10,7 @@ from robo_rl.learners.config import OffPolicyConfig
 if TYPE_CHECKING:
     from stable_baselines3 import SAC
 
-    from robo_rl.learners.learner import Parts
+    from robo_rl.learners.learner import LearnerInputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,16 +26,16 @@ class SACConfig(OffPolicyConfig):
             raise ValueError(f"entropy_init must be above 0, got {self.entropy_init}")
 
 
-def entropy(config: SACConfig, parts: Parts) -> dict[str, Any]:
+def entropy(config: SACConfig, inputs: LearnerInputs) -> dict[str, Any]:
     """How SB3 is told to tune the entropy bonus."""
     from stable_baselines3.common.preprocessing import get_action_dim
 
-    target = config.target_entropy * get_action_dim(parts.env.action_space)
+    target = config.target_entropy * get_action_dim(inputs.env.action_space)
     return {"ent_coef": f"auto_{config.entropy_init}", "target_entropy": target}
 
 
-def build_sac(config: SACConfig, parts: Parts) -> SAC:
+def build_sac(config: SACConfig, inputs: LearnerInputs) -> SAC:
     """SB3's SAC."""
     from stable_baselines3 import SAC
 
-    return SAC(**parts.keywords(config), **parts.replay(config), **entropy(config, parts))
+    return SAC(**inputs.keywords(config), **inputs.replay(config), **entropy(config, inputs))

@@ -12,7 +12,7 @@ from robo_rl.learners.config import OffPolicyConfig
 if TYPE_CHECKING:
     from stable_baselines3 import TD3
 
-    from robo_rl.learners.learner import Parts
+    from robo_rl.learners.learner import LearnerInputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,11 +26,11 @@ class TD3Config(OffPolicyConfig):
         self.at_least(0, "noise")
 
 
-def build_td3(config: TD3Config, parts: Parts) -> TD3:
+def build_td3(config: TD3Config, inputs: LearnerInputs) -> TD3:
     """SB3's TD3."""
     from stable_baselines3 import TD3
     from stable_baselines3.common.noise import NormalActionNoise
 
-    act_dim = parts.env.sim.act_dim
+    act_dim = inputs.env.sim.act_dim
     noise = NormalActionNoise(np.zeros(act_dim), np.full(act_dim, config.noise))
-    return TD3(**parts.keywords(config), **parts.replay(config), action_noise=noise)
+    return TD3(**inputs.keywords(config), **inputs.replay(config), action_noise=noise)

@@ -10,7 +10,7 @@ from robo_rl.learners.sac import SACConfig, entropy
 if TYPE_CHECKING:
     from sb3_contrib import TQC
 
-    from robo_rl.learners.learner import Parts
+    from robo_rl.learners.learner import LearnerInputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +29,13 @@ class TQCConfig(SACConfig):
             )
 
 
-def build_tqc(config: TQCConfig, parts: Parts) -> TQC:
+def build_tqc(config: TQCConfig, inputs: LearnerInputs) -> TQC:
     """sb3-contrib's TQC."""
     from sb3_contrib import TQC
 
     return TQC(
-        **parts.keywords(config, n_quantiles=config.quantiles),
-        **parts.replay(config),
-        **entropy(config, parts),
+        **inputs.keywords(config, n_quantiles=config.quantiles),
+        **inputs.replay(config),
+        **entropy(config, inputs),
         top_quantiles_to_drop_per_net=config.drop_quantiles,
     )

@@ -1,8 +1,9 @@
 """Trace: what a reward model may see of the last steps of every row, kept in a ring.
 
-A *look* is ``{name: (N, ...)}``: the signals of all rows at one moment and, when the reward model
-needs frames, a row each from which a frame can be made any time later. A transition has two looks:
-before its action (after any reset) and at its true successor (before any reset).
+An *observation* is ``{name: (N, ...)}``: the signals of all environments at one moment and, when
+the reward model needs frames, a state each from which a frame can be rendered any time later. A
+transition has two: before its action (after any reset) and at its true successor (before any
+reset).
 """
 
 from __future__ import annotations
@@ -19,17 +20,24 @@ from robo_rl.rollout.vec_sim import HasStates, VecSim
 from sims.utils.prefixed_dict import add_prefix, select_prefix
 
 Array = np.ndarray
-Look = Mapping[str, Array]
+Observation = Mapping[str, Array]
 
-FRAMES = "#frames"  # the entry of a look that frames are made of; no signal can have this name
-FLAGS = ("step", "last", "terminated", "diverged")  # what is kept of a transition beside its looks
+FRAMES = (
+    "#frames"  # the entry of an observation that frames are made of; no signal can have this name
+)
+FLAGS = (
+    "step",
+    "last",
+    "terminated",
+    "diverged",
+)  # what is kept of a transition beside its observations
 
 
 class Transition(NamedTuple):
     """One step of all environments."""
 
-    before: Look
-    after: Look
+    before: Observation
+    after: Observation
     action: Array  # (N, act_dim) that was executed
     step: Array  # (N,) int: actions of the episode before this one
     last: Array  # (N,) bool: the episode ends here
@@ -43,7 +51,7 @@ class Transition(NamedTuple):
 
 
 class Observer:
-    """Takes looks of a simulator and turns their frame rows into frames.
+    """Observes a simulator, and turns the stored states of observations into frames.
 
     Frames are rendered when they are asked for, from stored state rows. A simulator without state
     rows is rendered while it steps instead, through its first camera.
@@ -64,7 +72,7 @@ class Observer:
             )
 
     def observe(
-        self, previous: Look | None = None, changed: Array | None = None
+        self, previous: Observation | None = None, changed: Array | None = None
     ) -> dict[str, Array]:
         """{name: (N, ...)} of all rows now; with ``previous``, only rows ``changed`` have moved."""
         observation = self.sim.signals() if "signals" in self.needs else {}
@@ -104,8 +112,8 @@ class Observer:
 class Trace:
     """The last ``capacity`` transitions. The one that is added first is number ``first``.
 
-    What a step left behind is what the next one begins with, so a look is kept once: those after
-    each step, and those of new episodes' starts.
+    What a step left behind is what the next one begins with, so an observation is stored once:
+    after each step, and at new episodes' starts.
     """
 
     def __init__(self, capacity: int, first: int = 0):
@@ -123,7 +131,7 @@ class Trace:
         self.embeddings: Embeddings | None = None
 
     @staticmethod
-    def step_bytes(observation: Look, action: Array) -> int:
+    def step_bytes(observation: Observation, action: Array) -> int:
         """Returns the bytes of a transition with such an observation and action (N, act_dim), over
         all environments."""
         observed_bytes = sum(array.nbytes for array in observation.values())

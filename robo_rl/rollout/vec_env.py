@@ -14,7 +14,7 @@ from robo_rl.rollout.episode_stats import EpisodeStats
 from robo_rl.rollout.interventions import Interventions
 from robo_rl.rollout.reward_scale import RewardScale
 from robo_rl.rollout.scoring import Scorer
-from robo_rl.rollout.trace import Look, Observer, Trace, Transition
+from robo_rl.rollout.trace import Observation, Observer, Trace, Transition
 from robo_rl.rollout.vec_sim import Reseedable, Resumable, VecSim
 from sims.utils.prefixed_dict import add_prefix, select_prefix
 
@@ -53,7 +53,7 @@ class SB3VecEnv(VecEnv):
         # (N, goals) bool, which hold after the last step, of a task with several at once.
         self.reached: Array | None = None
         self.env_steps = self.diverged = 0
-        self._look: dict[str, Array] = {}
+        self._observation: dict[str, Array] = {}
         self._step = np.zeros(sim.num_envs, np.int32)  # actions so far of each row's episode
         self._action: Array | None = None
         super().__init__(
@@ -66,7 +66,7 @@ class SB3VecEnv(VecEnv):
         """Observations (N, obs_dim) f32 of new episodes in all rows."""
         obs = self.sim.reset()
         self.episodes.restart()
-        self._look = self.observer.observe()
+        self._observation = self.observer.observe()
         self._step = np.zeros(self.num_envs, np.int32)
         return obs
 
@@ -85,8 +85,8 @@ class SB3VecEnv(VecEnv):
         self._watch(diverged)
         self.episodes.add(step.reward, done, diverged, step.info.get("success"))
         self.reached = step.info.get("reached")
-        before, after, obs = self._look, self.observer.observe(), step.obs
-        self._look = after
+        before, after, obs = self._observation, self.observer.observe(), step.obs
+        self._observation = after
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         if done.any():
             ids = np.flatnonzero(done)
@@ -97,7 +97,7 @@ class SB3VecEnv(VecEnv):
                 infos[i]["terminal_observation"] = obs[i].copy()
                 infos[i]["TimeLimit.truncated"] = bool(over[i])
             obs = self.sim.reset(done)
-            self._look = self.observer.observe(after, ids)
+            self._observation = self.observer.observe(after, ids)
         self._last = Transition(
             before, after, step.action, self._step, done, step.terminated, diverged
         )
@@ -116,9 +116,9 @@ class SB3VecEnv(VecEnv):
         return reward if self.scale is None else self.scale(reward, done)
 
     @property
-    def looked(self) -> Look:
+    def current_observation(self) -> Observation:
         """The recorded observation of all environments in their present state."""
-        return self._look
+        return self._observation
 
     def last_step(self) -> Transition:
         """The step that SB3 is about to store."""
@@ -165,7 +165,7 @@ class SB3VecEnv(VecEnv):
             self.interventions.load_state_dict(select_prefix(saved, "interventions"))
         self.episodes.load_state_dict(select_prefix(saved, "episodes"))
         self._trace.load_state_dict(select_prefix(saved, "trace"))
-        self._look = self.observer.observe()
+        self._observation = self.observer.observe()
         self._step = saved["step"].copy()
         return True
 

@@ -236,7 +236,7 @@ class RunDir:
         self.metrics_path = self.path / "metrics.csv"
         self.checkpoints_path = self.path / "checkpoints"
         self._metrics = CsvTable(self.metrics_path)
-        self.looks = CsvTable(self.path / "looks.csv")
+        self.evaluations = CsvTable(self.path / "looks.csv")
 
     @staticmethod
     def check_free(path: Path) -> None:
@@ -428,7 +428,7 @@ class RunDir:
     def drop_metrics_after(self, step: int) -> None:
         """Removes rows past ``step`` env_steps: a resumed run makes them again."""
         self._metrics.drop_after(step)
-        self.looks.drop_after(step)
+        self.evaluations.drop_after(step)
 
     # Checkpoints.
     def save_checkpoint(self, checkpoint: Checkpoint) -> Path:

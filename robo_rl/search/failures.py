@@ -33,8 +33,11 @@ def refusals(texts: Sequence[str], card: TaskCard, judged: Task[Any] | None = No
     return found
 
 
-def explained(candidates: Iterable[str], answers: dict[tuple[str, int], dict[str, Any]]) -> str:
-    """``20 of 24 candidates failed: 18 refused (unknown signal ...), 2 timed out (...)``."""
+def failure_summary(
+    candidates: Iterable[str], answers: dict[tuple[str, int], dict[str, Any]]
+) -> str:
+    """Returns one line: ``20 of 24 candidates failed: 18 refused (unknown signal ...), 2 timed out
+    (...)``."""
     names = list(candidates)
     failed: dict[str, dict[str, Any]] = {}
     for (name, _), answer in sorted(answers.items()):

@@ -44,7 +44,7 @@ from robo_rl.runs.run_dir import (
 )
 from robo_rl.search.config import TOTALS, SearchConfig
 from robo_rl.search.executor import TrainingLimits, TrainingPool
-from robo_rl.search.failures import explained, refusals
+from robo_rl.search.failures import failure_summary, refusals
 from robo_rl.search.journal import JournalError, SearchJournal
 from robo_rl.search.llm_writer import LLMStrategy, make_writer
 from robo_rl.search.progress_bar import SearchProgressBar
@@ -218,7 +218,7 @@ class _Search:
             better = [standing[c.name] for c in alive if c.name in standing]
             better.sort(key=lambda result: result.rank, reverse=True)
             alive = [result.candidate for result in better[: -(-len(alive) // 2)]]
-        self.say(explained(self.candidates, self.answers))
+        self.say(failure_summary(self.candidates, self.answers))
 
     def _screened(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Returns the programs that the language and the probes accept; refusals of the others are
@@ -306,8 +306,8 @@ class _Search:
         best = self.strategy.best()
         if not best or best[0].rank[0] < self.config.rungs - 1:
             raise SearchFailed(
-                f"no candidate completed training: {explained(self.candidates, self.answers)}; "
-                f"see {self.path / 'trainings'}"
+                "no candidate completed training: "
+                f"{failure_summary(self.candidates, self.answers)}; see {self.path / 'trainings'}"
             )
         return best[0].candidate
 
@@ -389,7 +389,7 @@ class _Search:
                 "test": [TEST_SEED],
             },
             "search_env_steps": self._search_steps(),
-            "failures": explained(self.candidates, self.answers),
+            "failures": failure_summary(self.candidates, self.answers),
             "candidates": rows,
             "winner": winner.name,
             "verdict": {

@@ -62,11 +62,11 @@ class EvalCallback(Hook):
         self._every = max(math.ceil(env_steps / eval_points), SHARE * cost)
         self._next, self._seen_at = self._every, -1
         self.best, self.best_step = -math.inf, -1
-        self._success, self._turned = -math.inf, False  # of the last look
+        self._success, self._turned = -math.inf, False  # of the last evaluation
 
     @property
-    def frames(self) -> int:
-        """Drawn to see what the policy was paid."""
+    def frames_rendered(self) -> int:
+        """The frames rendered to score the policy's evaluation episodes."""
         return self._judge.frames if isinstance(self._judge, OveroptimizationMonitor) else 0
 
     def pause(self, learner: Learner) -> bool | None:
@@ -78,7 +78,7 @@ class EvalCallback(Hook):
         self._next, self._seen_at = now + self._every, now
         figures = self._judge(learner.act)
         row = {"env_steps": now, **figures}
-        self._run.looks.append(row)
+        self._run.evaluations.append(row)
         self._told(row)
         if (worth := figures.get("success", figures.get("return", -math.inf))) > self.best:
             self.best, self.best_step = worth, now
@@ -98,7 +98,7 @@ class EvalCallback(Hook):
         return self._enough()
 
     def _enough(self) -> bool | None:
-        """False where the last look says that training ends."""
+        """False where the last evaluation says that training ends."""
         if self._turned and self._stop_turned:
             return False
         return self._success < self._stop_at if self._stop_at else None

@@ -46,7 +46,7 @@ def write_report(run: RunDir) -> Path:
             section("Training", _curves(run.metrics(), judged is not None)),
             section(
                 "Periodic evaluation on validation episodes",
-                _periodic_evaluations(run.looks.read(), config),
+                _periodic_evaluations(run.evaluations.read(), config),
             ),
             section("The reward, judged", _reward_report(run.path)),
             section("What it took", _table(_costs(run.path, result))),
@@ -236,7 +236,7 @@ def _costs(path: Path, result: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Frames rendered for the scene", frames["scene"]),
         ("Frames rendered while training", frames["training"]),
         ("Frames asked for where in doubt", frames["labels"]),
-        ("Frames rendered at looks", frames.get("looks", 0)),
+        ("Frames rendered in evaluations", frames.get("looks", 0)),
     ]
     rows = [(name, f"{count:,}") for name, count in drawn if count]
     if not frames["scene"] and (path / SCENE).exists():

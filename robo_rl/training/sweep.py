@@ -188,7 +188,7 @@ def finished_results(configs: Mapping[tuple[str, int], TrainConfig]) -> list[Swe
 
 
 def _result_of(setting: str, seed: int, run: RunDir) -> SweepResult:
-    result, spent, evaluations = run.result, run.spent(), run.looks.read()
+    result, spent, evaluations = run.result, run.spent(), run.evaluations.read()
     unit, worth, floors = "success", math.nan, {}
     judged = Evaluation.from_dict(result["evaluation"])
     if judged is not None and judged.by_return:

@@ -228,7 +228,7 @@ class _Training:
             "scene": made.frames,
             "training": fitted.learner.env.observer.frames_rendered,
             "labels": sum(asks.frames for asks in (self.labels, made.asks) if asks is not None),
-            "looks": sum(hook.frames for hook in hooks if isinstance(hook, EvalCallback)),
+            "looks": sum(hook.frames_rendered for hook in hooks if isinstance(hook, EvalCallback)),
         }
         self.env.close()
         return fitted
@@ -314,7 +314,7 @@ class _Training:
             "frames": self.frames,
             "scene": scene_label(scene) if scene else "",
         }
-        turned = overoptimised(run.looks.read())
+        turned = overoptimised(run.evaluations.read())
         return result | ({"overoptimised": turned} if turned else {})
 
     def _write_video(self, run: RunDir, learner: Learner) -> None:

@@ -30,10 +30,10 @@ from robo_rl.runtime.workers import run_in_workers
 from robo_rl.vision.distilled_scene import objects_hash
 from robo_rl.vision.recoloring import (
     Recoloring,
-    exclude_objects,
     object_looks,
     random_recolorings,
     recolorings,
+    recolorings_without,
 )
 from robo_rl.vision.state_collection import collect_frames, collect_states, jitter
 from sims.core.task import Task
@@ -126,7 +126,7 @@ def graded_frames(
     )
     paints = [Recoloring({}, {})]
     if isinstance(written, TableCaptions):
-        paints = exclude_objects(recolorings(made), made, options.without)
+        paints = recolorings_without(recolorings(made), made, options.without)
     chance = np.random.default_rng([seed, COLOURINGS])
     if options.coloured:
         paints = random_recolorings(made, COLOURINGS, chance)

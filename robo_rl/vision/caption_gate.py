@@ -26,7 +26,7 @@ from reward_models.vision.encoders import EmbeddedClip, TorchEncoder
 from reward_models.vision.table_captions import TableCaptions
 from reward_models.vision.tiny_clip import TrainingScene
 from robo_rl.vision.caption_data import GradedFrames, SceneView, captions_of_task, outside_frame
-from robo_rl.vision.recoloring import Recoloring, exclude_objects, recolorings
+from robo_rl.vision.recoloring import Recoloring, recolorings, recolorings_without
 from robo_rl.vision.state_collection import ROLLED, collect_states, jitter
 from sims.core.task import Task
 from sims.envs.batch_env import BatchEnv
@@ -148,7 +148,7 @@ def gate(
     truth, nearness = truths(env, states, captions), -captions.missing(signals)
     rng = np.random.default_rng(seed)
     view, paints = env.camera(encoder.camera), recolorings(task)
-    paints_shown = exclude_objects(paints, task, hidden)
+    paints_shown = recolorings_without(paints, task, hidden)
     moved = Appearance(**jitter(rng, len(states), view, camera=CAMERA, light=LIGHT))
     as_is = Appearance() if paints_shown[0].colours else None
     appearances = [("plain", as_is, paints_shown[0]), ("moved", moved, paints_shown[-1])]

@@ -63,10 +63,14 @@ def random_recolorings(task: Task[Any], count: int, rng: np.random.Generator) ->
     return found
 
 
-def exclude_objects(
+def recolorings_without(
     paints: Sequence[Recoloring], task: Task[Any], things: Sequence[str]
 ) -> list[Recoloring]:
-    """Those of ``paints`` in which no thing looks like one of ``things`` ("red ball")."""
+    """Returns those of ``paints`` in which no object looks like one of ``things`` ("red ball").
+
+    Raises:
+        ValueError: None is left.
+    """
     remaining = [paint for paint in paints if not object_looks(paint, task) & set(things)]
     if not remaining:
         raise ValueError(

@@ -124,9 +124,13 @@ class ArmServos:
             task.name, ids, model.actuator_gainprm[ids, 0].copy(), arm.softest if names else 0.0
         )
 
-    def softness(self, stiffness: float) -> float:
-        """Where ``stiffness`` N m/rad is on the way from the stiffest servo, 0 as is what is
-        stiffer, to 1; ValueError where nobody knows how soft they may be."""
+    def softness_of(self, stiffness: float) -> float:
+        """Returns the softness of servos of ``stiffness`` N m/rad: 0 as stiff as the stiffest servo
+        or stiffer, 1 as soft as they may be, logarithmic between.
+
+        Raises:
+            ValueError: The arm has no known servo stiffness.
+        """
         if not len(self.ids):
             raise ValueError(
                 f"--stiffness needs an arm with known servo stiffness: {self.task} has none"
@@ -134,17 +138,17 @@ class ArmServos:
         top = self.stiffness.max()
         return max(0.0, math.log(top / stiffness) / math.log(top / self.softest))
 
-    def at(self, softness: Any) -> Any:
-        """The stiffness there, N m/rad."""
+    def stiffness_at(self, softness: Any) -> Any:
+        """Returns the stiffness, N m/rad, at a softness of 0 to 1."""
         top = self.stiffness.max()
         return top * (self.softest / top) ** softness
 
-    def shares(self, softness: Array) -> Array:
-        """Shares (k, n) of their own stiffness at ``softness`` (k, 1): no servo is stiffer than the
-        arm is then."""
+    def stiffness_shares(self, softness: Array) -> Array:
+        """Returns the shares (k, n) of their own stiffness that servos have at ``softness`` (k, 1):
+        no servo is stiffer than the arm is then."""
         if not len(self.ids):
             return np.ones((len(softness), 0))
-        return np.minimum(1.0, self.at(softness) / self.stiffness)
+        return np.minimum(1.0, self.stiffness_at(softness) / self.stiffness)
 
     def soften(self, gain: Array, bias: Array, rows: Array, shares: Array) -> None:
         """In ``rows`` of a model's (N, nu, ...) ``gain`` and ``bias`` the servos push with so much
@@ -317,7 +321,7 @@ class RandomizedEnv(BatchEnv):
                 rows[ids] = base * factor["gain"][:, :, None]
         if "actuator_gainprm" in self._fields:
             gain, bias = (self._fields[f"actuator_{name}prm"][1] for name in ("gain", "bias"))
-            shares = self._servos.shares(self._drawn[ids, self._part["soft"]])
+            shares = self._servos.stiffness_shares(self._drawn[ids, self._part["soft"]])
             self._servos.soften(gain, bias, ids, shares)
         if "body_mass" in self._fields and (factor["mass"] != 1.0).any():
             self.batch.set_const(ids)

@@ -275,7 +275,7 @@ def grasped(w: World, a: str, *, within: float) -> Array:
         within: m, most distance of its surface from each finger's.
     """
     touching = [w.gap(finger, a, within) <= within for finger in w.fingers]
-    one, other = w.finger_middles()
+    one, other = w.finger_centers()
     across, to = other - one, w.point(a) - one
     along, whole = (np.einsum("ni,ni->n", way, across) for way in (to, across))
     return touching[0] & touching[1] & (along >= 0.0) & (along <= whole)

@@ -101,8 +101,8 @@ class World:
         assert self._tool is not None
         return self._tool.xpos - self._grip_offset * self._tool.xmat.reshape(-1, 3, 3)[:, :, 0]
 
-    def finger_middles(self) -> list[Array]:
-        """(N, 3) of each finger's box."""
+    def finger_centers(self) -> list[Array]:
+        """Returns the centre (N, 3) of each finger's box."""
         return [self._placed[self._geoms[name][0]].xpos for name in self.fingers]
 
     def clearance(self, first: str, second: str, most: float) -> Array:

@@ -181,9 +181,9 @@ def without_repeats(found: Sequence[Formula]) -> list[Formula]:
     return [f for f in dict.fromkeys(found) if f not in again]
 
 
-def merge_directions(found: Sequence[Formula]) -> list[Formula]:
-    """Ways of one thing along two axes as one ("7 cm left and 4 cm forward"), and no state that
-    another part holds for a time."""
+def simplify_conjuncts(found: Sequence[Formula]) -> list[Formula]:
+    """Returns the conjuncts with two displacements of one thing merged ("7 cm left and 4 cm
+    forward"), and without the states that another conjunct holds for a time."""
     ways = [f for f in found if isinstance(f, Atom) and f.predicate == "moved"]
     if len(ways) == 2 and ways[0].terms == ways[1].terms:
         first, second = (dict(way.numbers) for way in ways)

@@ -611,7 +611,7 @@ class SemanticInterpreter:
         return self._together(
             parts,
             joins,
-            consistency.without_implied_steps(consistency.merge_directions(found), at_once=True),
+            consistency.without_implied_steps(consistency.simplify_conjuncts(found), at_once=True),
         )
 
     def _together(self, parts: list[_Part], joins: set[str], found: list[Formula]) -> Formula:

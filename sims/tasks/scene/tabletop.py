@@ -273,7 +273,9 @@ class Tabletop(Task[TV]):
                 lambda v: v.pointing,
             ),
             SignalReader(
-                Signal("finger_middles", (2, 3), "m", "world", world, "of both fingers", True),
+                Signal(
+                    "finger_middles", (2, 3), "m", "world", world, "centres of both fingers", True
+                ),
                 lambda v: np.stack(v.finger_pos, axis=1),
             ),
         )
