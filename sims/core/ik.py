@@ -27,7 +27,7 @@ def joint_step(
     rest: Array | None = None,
     pointing_weight: float = POINTING,
 ) -> Array:
-    """Joint increments (N, n) rad that move the tip by ``move`` (N, 3) m, tool kept downwards.
+    """Returns joint increments (N, n) rad that move the tip by ``move`` (N, 3) m, tool down.
 
     ``anchor`` and ``axis`` (N, n, 3) are the hinges, ``tip`` (N, 3) the tool point, ``pointing``
     (N, 3) the tool's unit direction, ``room`` the least and largest increment (N, n) each joint

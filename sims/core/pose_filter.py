@@ -21,7 +21,7 @@ MOVED = 2.0  # standard deviations, root mean square of the axes, that noise doe
 def kalman_update(
     known: Array, variance: Array, seen: Array, elapsed: Array | float, noise: float, drift: float
 ) -> tuple[Array, Array, Array]:
-    """(position (..., 3) m, its variance (...,) m^2, gain (...,)) after one more look.
+    """Returns position (..., 3) m, its variance (...,) m^2 and the gain (...,) after a measurement.
 
     ``known`` (..., 3) with ``variance`` (...,) is from ``elapsed`` (...,) s before ``seen``
     (..., 3); the gain is the share of the way to what was seen.

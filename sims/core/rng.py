@@ -22,7 +22,7 @@ _LOW, _32 = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 def philox4x32(counter: Array, key: Array) -> Array:
-    """Random words (n, 4) in [0, 2**32) of ``counter`` (n, 4) and ``key`` (n, 2), all uint64."""
+    """Returns random words (n, 4) below 2**32 of ``counter`` (n, 4) and ``key`` (n, 2), uint64."""
     c0, c1, c2, c3 = (counter[:, i].copy() for i in range(4))
     k0, k1 = key[:, 0].copy(), key[:, 1].copy()
     for _ in range(10):
@@ -45,7 +45,7 @@ class RowRng:
         self._drawn = 0
 
     def part(self, where: Array) -> RowRng:
-        """The streams of the rows ``where`` (n,) is True, which go on from where they are."""
+        """Returns the streams of the environments where ``where`` (n,) is True, which continue."""
         part = object.__new__(RowRng)
         part._key, part._episodes = self._key[where], self._episodes[where]
         part._high, part._drawn = self._high, self._drawn
@@ -70,22 +70,22 @@ class RowRng:
         return unit.reshape(n, 2 * blocks)[:, :each].reshape(n, *shape)
 
     def constant(self) -> Array:
-        """(n,) in [0, 1), the same whenever it is asked for in an episode."""
+        """Returns numbers (n,) in [0, 1) that are the same at every call within an episode."""
         drawn, self._drawn = self._drawn, CONSTANT
         unit = self._unit(())
         self._drawn = drawn
         return unit
 
     def uniform(self, low: object, high: object, shape: tuple[int, ...] = ()) -> Array:
-        """Uniform in [low, high), (n, *shape); bounds broadcast against ``shape``."""
+        """Returns uniform numbers (n, *shape) in [low, high); bounds broadcast to ``shape``."""
         low = np.asarray(low, float)
         return low + (np.asarray(high, float) - low) * self._unit(shape)
 
     def normal(self, shape: tuple[int, ...] = ()) -> Array:
-        """Standard normal, (n, *shape), by Box and Muller's transform."""
+        """Returns standard normal numbers (n, *shape), by Box and Muller's transform."""
         radius = np.sqrt(-2.0 * np.log1p(-self._unit(shape)))
         return radius * np.cos(2 * np.pi * self._unit(shape))
 
     def integers(self, high: int, shape: tuple[int, ...] = ()) -> Array:
-        """Integers in [0, high), (n, *shape)."""
+        """Returns integers (n, *shape) in [0, high)."""
         return (self._unit(shape) * high).astype(np.int64)

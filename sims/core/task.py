@@ -290,14 +290,14 @@ class Task(ABC, Generic[V]):
 
     @abstractmethod
     def expert(self, v: V, rng: np.random.Generator) -> Array:
-        """The action (N, act_dim) of a stateless controller that solves ``goal``."""
+        """Returns the action (N, act_dim) of a stateless controller that solves ``goal``."""
 
     def reached(self, v: V) -> Array | None:
-        """(N, goals) bool, which goals hold now, of a task with several at once; else None."""
+        """Returns which goals hold now, (N, goals) bool; None if the task has but one at once."""
         return None
 
     def terminated(self, v: V) -> Array | bool:
-        """(N,) bool: ends an episode early; never, unless a task says so."""
+        """Returns whether the task ends an episode early, (N,) bool; never by default."""
         return False
 
     def signal_docs(self) -> tuple[Signal, ...]:

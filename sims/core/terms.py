@@ -28,22 +28,22 @@ def outside(x: Array, low: float, high: float = np.inf) -> Array:
 
 
 def box_distance(point: Array, half: Array) -> Array:
-    """Distance (...,) m of points (..., 3), in the box's frame, to a box; 0 inside."""
+    """Returns the distance (...,) m of points (..., 3), in the box's frame, to a box; 0 inside."""
     return norm(np.maximum(np.abs(point) - half, 0.0))
 
 
 def sphere_distance(point: Array, radius: float) -> Array:
-    """Distance (...,) m of points (..., 3), in the sphere's frame, to a sphere; 0 inside."""
+    """Returns the distance (...,) m of points (..., 3), in the sphere's frame, to it; 0 inside."""
     return np.maximum(norm(point) - radius, 0.0)
 
 
 def cylinder_distance(point: Array, radius: float, half: float) -> Array:
-    """Distance (...,) m of points (..., 3), in the cylinder's frame, to it; 0 inside."""
+    """Returns the distance (...,) m of points (..., 3), in the cylinder's frame; 0 inside."""
     side = np.maximum(norm(point[..., :2]) - radius, 0.0)
     return np.hypot(side, np.maximum(np.abs(point[..., 2]) - half, 0.0))
 
 
 def capsule_distance(point: Array, radius: float, half: float) -> Array:
-    """Distance (...,) m of points (..., 3), in the capsule's frame, to it; 0 inside."""
+    """Returns the distance (...,) m of points (..., 3), in the capsule's frame; 0 inside."""
     beyond = np.maximum(np.abs(point[..., 2:]) - half, 0.0)
     return np.maximum(norm(np.concatenate([point[..., :2], beyond], axis=-1)) - radius, 0.0)

@@ -113,7 +113,7 @@ class BatchEnv:
 
     @property
     def least_spread(self) -> Array:
-        """(obs_dim,) of each column (``Task.spread_of``)."""
+        """Returns the least spread (obs_dim,) of the observation's columns (``Task.spread_of``)."""
         parts = self.task.obs(self.views).items()
         return np.concatenate(
             [np.full(part.shape[1], self.task.spread_of(name), float) for name, part in parts]
@@ -348,7 +348,7 @@ class BatchEnv:
         return np.array(self._goal.distance(self.views))
 
     def state(self, ids: Array | None = None) -> Array:
-        """State rows (n, nstate) f64: everything a frame or a restart depends on."""
+        """Returns states (n, nstate) f64: everything that a frame or a restart depends on."""
         rows = slice(None) if ids is None else ids
         return np.concatenate([self._state[rows], self._commands[rows]], axis=1)
 

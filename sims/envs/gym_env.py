@@ -70,14 +70,14 @@ class GymEnv(_Limited, gymnasium.Env[Array, Array]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
-        """The first observation (obs_dim,) of a new episode; ``seed`` starts the stream over."""
+        """Returns the first observation (obs_dim,) of a new episode; ``seed`` seeds the stream."""
         super().reset(seed=seed)
         _refuse(options, ())
         _reseed(self, seed)
         return self.sim.reset()[0], {}
 
     def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        """Observation, reward, terminated, truncated and info after ``action`` (act_dim,)."""
+        """Returns obs, reward, terminated, truncated and info after ``action`` (act_dim,)."""
         result = self.sim.step(np.asarray(action)[None])
         values = _with_is_success(result.info)
         return (
@@ -89,7 +89,7 @@ class GymEnv(_Limited, gymnasium.Env[Array, Array]):
         )
 
     def render(self) -> Array | None:
-        """The frame (H, W, 3) uint8 of ``camera``; None without a render mode."""
+        """Returns the frame (H, W, 3) uint8 of ``camera``; None without a render mode."""
         return None if self.render_mode is None else self.sim.render(camera=self.camera)[0]
 
     def close(self) -> None:
@@ -172,7 +172,7 @@ class GymVectorEnv(_Limited, VectorEnv[Array, Array, Array]):
         return obs, reward.astype(np.float64), terminated, truncated, info
 
     def render(self) -> tuple[Array, ...] | None:
-        """The frames (H, W, 3) uint8 of all rows; None without a render mode."""
+        """Returns the frames (H, W, 3) uint8 of all environments; None without a render mode."""
         return None if self.render_mode is None else tuple(self.sim.render(camera=self.camera))
 
     def close_extras(self, **kwargs: Any) -> None:

@@ -50,7 +50,7 @@ class EstimatedState:
         (self._task.after_step if begun else self._task.after_reset)(self._views, ids)
 
     def columns(self) -> Array:
-        """(N, k) of the observation, from what is taken to be so."""
+        """Returns the observation (N, k) computed from the estimated state."""
         made = self._task.obs(self._views)
         return np.concatenate([made[name] for name in self._names], axis=1)
 

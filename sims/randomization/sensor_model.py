@@ -94,7 +94,7 @@ class SensorModel:
         return weight
 
     def places(self) -> Array:
-        """(N, k, 3) m, where what is looked at really is."""
+        """Returns the true positions (N, k, 3) m of the bodies whose positions are measured."""
         return self._batch.xpos[:, self.bodies]
 
     def begin(self, ids: Array) -> None:

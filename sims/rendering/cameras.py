@@ -64,7 +64,7 @@ class Camera:
     body: str = ""  # what it follows; empty: it stands still
 
     def axes(self) -> tuple[Array, Array]:
-        """The image's right and up directions (3,) in the world."""
+        """Returns the image's right and up directions, (3,) each, in the world."""
         forward = np.subtract(self.target, self.pos)
         right = np.cross(forward, self.up)
         right = right / np.linalg.norm(right)
@@ -72,7 +72,7 @@ class Camera:
         return right, up / np.linalg.norm(up)
 
     def sees(self, points: Array, look: Appearance | None = None) -> Array:
-        """(n,) bool: whether world points (n, 3) are in its frames, looked at as in ``look``.
+        """Returns whether world points (n, 3) are in its frames, (n,) bool, rendered with ``look``.
 
         What stands before them is not asked for; a camera that follows a body has all in view.
         """

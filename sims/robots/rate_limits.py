@@ -52,7 +52,7 @@ class RateLimiter:
         return cls(arm.velocity_limit, arm.acceleration_limit, arm.jerk)
 
     def towards(self, last: JointCommand, qpos: Array, qvel: Array) -> JointCommand:
-        """The next command on the way to targets at ``qpos`` (..., n) rad that move at ``qvel``."""
+        """Returns the next command towards targets at ``qpos`` (..., n) rad, moving at ``qvel``."""
         dt, a0 = self.period, last.qacc
         qvel = np.clip(qvel, -ALMOST * self.velocity, ALMOST * self.velocity)
         x0, v0 = last.qpos - (qpos - qvel * dt), last.qvel - qvel  # the target rests at 0
@@ -72,7 +72,7 @@ class RateLimiter:
         return JointCommand(x + qpos, v + qvel, acc)
 
     def rest(self, qpos: Array, qvel: Array, qacc: Array) -> Array:
-        """Where (..., n) rad the quickest stop ends: jerk to -peak, held there, and back to 0."""
+        """Returns where the quickest stop ends, (..., n) rad: jerk to -peak, hold, back to 0."""
         side = np.where(qvel + qacc * np.abs(qacc) / (2 * self.jerk) < 0, -1.0, 1.0)
         v, a = side * qvel, side * qacc
         peak = np.sqrt(np.maximum(self.jerk * v + a * a / 2, 1e-12))
@@ -126,7 +126,7 @@ class RateLimitedTargets:
 
     @property
     def goal(self) -> Array:
-        """(N, n) rad, a copy of what ``ctrl`` holds for the arm."""
+        """Returns a copy of what ``ctrl`` holds for the arm, (N, n) rad."""
         ctrl, ids = self._ctrl
         return ctrl[:, ids]
 

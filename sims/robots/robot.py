@@ -120,7 +120,7 @@ class Robot:
 
     @property
     def jerk(self) -> Array:
-        """(n,) rad/s^3, the published limit or what the acceleration's takes ``JERK_S`` for."""
+        """Returns the jerk limit (n,) rad/s^3, by default acceleration limit over ``JERK_S``."""
         return self.acceleration_limit / JERK_S if self.jerk_limit is None else self.jerk_limit
 
     @property

@@ -80,7 +80,7 @@ class Ant(Lagged[AntViews]):
         return v.xpos[rows, 1, :2]
 
     def feet(self, v: AntViews) -> Array:
-        """(N, 4, 3) m: the ends of the legs."""
+        """Returns the ends of the legs, (N, 4, 3) m, in the order of ``LEGS``."""
         self.settle(v)
         model = v.batch.model
         shins = [model.geom(shin).id for _, _, shin in LEGS]
@@ -137,7 +137,10 @@ class Ant(Lagged[AntViews]):
 
 
 def healthy(v: AntViews) -> Array:
-    """(N,) bool: Gymnasium's: finite, and neither flat on the floor nor in the air."""
+    """Returns where a state is healthy as in Gymnasium, (N,) bool.
+
+    It is finite, and the torso neither flat on the floor nor in the air.
+    """
     sound = np.isfinite(v.qpos).all(axis=1) & np.isfinite(v.qvel).all(axis=1)
     return sound & (HEIGHT[0] <= v.qpos[:, 2]) & (v.qpos[:, 2] <= HEIGHT[1])
 

@@ -54,7 +54,7 @@ def stand_cabinet(task: ManipulationTask, v: ManipulationViews, ids: Array, rng:
 
 
 def slide_drawer(task: ManipulationTask, v: ManipulationViews, way: float) -> Array:
-    """The action (N, 4) that slides the drawer: ``way`` 1 open, -1 shut.
+    """Returns the action (N, 4) that slides the drawer open (``way`` 1) or shut (-1).
 
     The closed hand comes down on one side of the bar and pushes it away from there.
     """

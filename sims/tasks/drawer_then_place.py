@@ -65,7 +65,7 @@ class DrawerThenPlace(ManipulationTask):
 
 
 def inside(v: ManipulationViews) -> Array:
-    """(N,) bool: the cube lies between the drawer's walls."""
+    """Returns whether the cube lies between the drawer's walls, (N,) bool."""
     off = np.abs(v.thing_pos[CUBE] - v.point["drawer"])
     between = (off[:, 0] < DRAWER_HALF) & (off[:, 1] < DRAWER_DEPTH / 2)
     return between & (v.thing_pos[CUBE][:, 2] < INSIDE)

@@ -125,7 +125,10 @@ class Hopper(Runner[HopperViews]):
 
 
 def healthy(v: HopperViews) -> Array:
-    """(N,) bool: Gymnasium's: tall, upright, and no joint or speed beyond 100."""
+    """Returns where a state is healthy as in Gymnasium, (N,) bool.
+
+    The torso is high and upright, and no joint or speed is beyond 100.
+    """
     sound = strictly_within(v.qpos[:, 2:], -100.0, 100.0).all(axis=1)
     sound &= strictly_within(v.qvel, -100.0, 100.0).all(axis=1)
     return sound & (v.qpos[:, 1] > TALL) & strictly_within(v.qpos[:, 2], -UPRIGHT, UPRIGHT)

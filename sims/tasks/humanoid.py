@@ -95,7 +95,7 @@ class Humanoid(Lagged[HumanoidViews]):
         )
 
     def lagging(self, v: HumanoidViews, rows: Array | slice) -> Array:
-        """(n, 2) m: the centres of mass."""
+        """Returns x and y of the centres of mass (n, 2) m in ``rows``, by the derived fields."""
         mass = v.batch.model.body_mass
         return np.einsum("b,nbk->nk", mass / mass.sum(), v.xipos[rows, :, :2])
 
@@ -126,13 +126,13 @@ class Humanoid(Lagged[HumanoidViews]):
         return {"qpos": v.qpos[:, 2:], "qvel": v.qvel, "lagged": v.lagged, "cfrc_ext": forces}
 
     def hands(self, v: HumanoidViews) -> Array:
-        """(N, 2, 3) m: right and left."""
+        """Returns the positions (N, 2, 3) m of the right and the left hand."""
         self.settle(v)
         model = v.batch.model
         return v.geom_xpos[:, [model.geom(f"{side}_hand").id for side in SIDES]]
 
     def limbs(self, v: HumanoidViews, part: str) -> Array:
-        """(N, 2, 3) m: right and left ``foot``, or ``shin``, which begins at the knee."""
+        """Returns the places (N, 2, 3) m of right and left ``foot``, or knee (``shin``)."""
         self.settle(v)
         model = v.batch.model
         if part == "foot":
@@ -167,7 +167,7 @@ SIDES = ("right", "left")
 
 
 def healthy(v: HumanoidViews) -> Array:
-    """(N,) bool: Gymnasium's: the torso is off the floor."""
+    """Returns where a state is healthy as in Gymnasium, (N,) bool: the torso is off the floor."""
     return strictly_within(v.qpos[:, 2], *HEIGHT)
 
 

@@ -153,11 +153,11 @@ class Runner(LocomotionTask[R]):
     """A body that goes along x; its speed is the way made during the step over ``control_dt``."""
 
     def place(self, v: R) -> Array:
-        """(N, k) m: where the body is; the first column is x."""
+        """Returns where the body is, (N, k) m; the first column is x."""
         return v.qpos[:, :1]
 
     def speed(self, v: R) -> Array:
-        """(N,) m/s along x during the last step."""
+        """Returns the speed (N,) m/s along x during the last step."""
         return (self.place(v)[:, 0] - v.before[:, 0]) / self.control_dt
 
     def control(self, v: R, action: Array) -> None:
@@ -170,7 +170,7 @@ class Runner(LocomotionTask[R]):
         v.before[ids] = self.place(v)[ids]
 
     def way_left(self, v: R, pace: float = WALKING) -> Array:
-        """(N,) m that the body lacks to ``pace`` times the episode's length."""
+        """Returns what the body lacks to ``pace`` m/s times the episode's length, (N,) m."""
         return np.maximum(pace * self.episode_s - v.qpos[:, 0], 0.0)
 
 
@@ -217,7 +217,7 @@ class Lagged(Runner[L]):
 
     @abstractmethod
     def lagging(self, v: L, rows: Array | slice) -> Array:
-        """(n, 2) m: where the bodies of ``rows`` are according to the derived fields."""
+        """Returns where the bodies of ``rows`` are according to the derived fields, (n, 2) m."""
 
     def place(self, v: L) -> Array:
         """Returns the place (N, 2) m according to the derived fields that the last step left."""
@@ -282,7 +282,7 @@ def _compiled(spec: mujoco.MjSpec) -> mujoco.MjModel:
 
 
 def up_axis_height(quat: Array) -> Array:
-    """(N,) height of the z axis of a body turned by ``quat`` (N, 4), of any length; 1 upright."""
+    """Returns the height (N,) of the z axis turned by ``quat`` (N, 4) of any length."""
     w, x, y, z = quat.T
     return 1.0 - 2.0 * (x * x + y * y) / (w * w + x * x + y * y + z * z)
 
@@ -321,7 +321,7 @@ def tracking_cameras(body: str, height: float, away: float = 4.0) -> tuple[Camer
 
 
 def sum_of_squares(x: Array) -> Array:
-    """(N,) sums of squares of each row of (N, k)."""
+    """Returns the sums (N,) of the squares of each row of (N, k)."""
     return np.einsum("Ni,Ni->N", x, x)
 
 

@@ -63,7 +63,7 @@ class Walker2d(Runner[RunnerViews]):
 
 
 def healthy(v: RunnerViews) -> Array:
-    """(N,) bool: Gymnasium's: neither fallen nor flown."""
+    """Returns where a state is healthy as in Gymnasium, (N,) bool: neither fallen nor flown."""
     return strictly_within(v.qpos[:, 1], *HEIGHT) & strictly_within(v.qpos[:, 2], *PITCH)
 
 

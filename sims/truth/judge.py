@@ -109,11 +109,11 @@ class SuccessJudge:
             self._records[key][self._step[ids], ids] = now[ids]
 
     def success(self) -> Array:
-        """(N,) bool: the goal is done at each row's last step so far."""
+        """Returns whether the goal is done at each environment's last step so far, (N,) bool."""
         return self.at_last(self.course().done)
 
     def failed(self) -> Array:
-        """(N,) bool: whatever follows, the goal cannot be done any more."""
+        """Returns whether the goal cannot be done any more, whatever follows, (N,) bool."""
         return self.at_last(self.course().failed)
 
     def course(self, part: Node | None = None) -> CompletionTimes:
@@ -123,7 +123,7 @@ class SuccessJudge:
         return completion_times(self.goal if part is None else part, begin, self._episode())
 
     def at_last(self, when: Array) -> Array:
-        """(N,) ``when`` (S, N) at each row's last step."""
+        """Returns ``when`` (S, N) at each environment's last step, (N,)."""
         return when[self._step, np.arange(self._n)]
 
     def _episode(self) -> EpisodeRecord:

@@ -26,7 +26,7 @@ class TruthPredicate(NamedTuple):
 
 
 def state_predicate(holds: Callable[..., Array]) -> TruthPredicate:
-    """A predicate of one state: ``holds(world, *entities, **numbers)`` -> (N,) bool."""
+    """Returns a predicate of one state; ``holds(world, *names, **numbers)`` is (N,) bool."""
     return TruthPredicate(
         lambda world, *names, **numbers: holds(world, *names, **numbers)[:, None],
         lambda record, clock, **numbers: record[:, :, 0] > 0.5,

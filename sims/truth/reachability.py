@@ -20,7 +20,7 @@ _ASIDE = {"left_of": (0, -1), "right_of": (0, 1), "in_front_of": (1, 0), "behind
 
 
 def out_of_reach(goal: Node, world: World, rows: Array) -> Array:
-    """(n,) bool: as rows ``rows`` stand, a part of the goal that has to hold is out of reach."""
+    """Returns whether a part of the goal that must hold is out of reach now, (n,) bool."""
     if not isinstance(world.task, Tabletop):
         return np.zeros(len(rows), bool)
     name, arguments, numbers = goal
@@ -44,7 +44,7 @@ def out_of_reach(goal: Node, world: World, rows: Array) -> Array:
 
 
 def within_reach(point: Array, place: Workspace) -> Array:
-    """(n,) bool of points (n, 2) m on the table: whether the tip can be there."""
+    """Returns whether the tip can be at points (n, 2) m on the table, (n,) bool."""
     ahead = point - [place.shoulder_x, 0.0]
     radius = np.hypot(ahead[:, 0], ahead[:, 1])
     turned = np.abs(np.arctan2(ahead[:, 1], ahead[:, 0])) <= place.air_sector

@@ -16,7 +16,7 @@ LEFT, FRONT = np.array([0.0, -1.0]), np.array([1.0, 0.0])  # in x and y, as the 
 
 
 def flat(x: Array) -> Array:
-    """(N,) length in x and y of vectors (N, 3) or (N, 2)."""
+    """Returns the length (N,) in x and y of vectors (N, 3) or (N, 2)."""
     return norm(x[..., :2])
 
 

@@ -51,7 +51,7 @@ class EpisodeRecord:
 
     @property
     def step(self) -> Array:
-        """(S, 1) the number of each step."""
+        """Returns the number of each step, (S, 1)."""
         return np.arange(int(self.last.max()) + 1)[:, None]
 
 
@@ -74,7 +74,7 @@ def outermost_sequence(node: Node) -> Node | None:
 
 
 def holds(node: Node, of: EpisodeRecord) -> Array:
-    """(S, N) bool: the steps at which a state formula holds."""
+    """Returns the steps at which a state formula holds, (S, N) bool."""
     name, arguments, _ = node
     if name == "not":
         return ~holds(arguments[0], of)
@@ -85,7 +85,7 @@ def holds(node: Node, of: EpisodeRecord) -> Array:
 
 
 def completion_times(node: Node, begin: Array, of: EpisodeRecord) -> CompletionTimes:
-    """How a formula that begins at steps ``begin`` (N,) goes on."""
+    """Returns when a formula that begins at steps ``begin`` (N,) is done and has failed."""
     begun = of.step >= begin
     if is_state(node):
         return CompletionTimes(holds(node, of) & begun, np.zeros_like(begun))
@@ -94,7 +94,7 @@ def completion_times(node: Node, begin: Array, of: EpisodeRecord) -> CompletionT
 
 
 def first_step(when: Array) -> Array:
-    """(N,) the first step at which ``when`` (S, N) is True; beyond every episode where none is."""
+    """Returns the first step (N,) at which ``when`` (S, N) is True; else one beyond all."""
     return np.where(when.any(axis=0), when.argmax(axis=0), _NEVER)
 
 

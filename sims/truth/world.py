@@ -54,7 +54,7 @@ class World:
 
     @property
     def area(self) -> Array:
-        """The rectangle of the table in which objects lie, (2, 2) m: x from, to; y from, to."""
+        """Returns the rectangle in which objects lie, (2, 2) m: x from, to; y from, to."""
         return np.reshape(self.task.area(), (2, 2))
 
     def point(self, name: str) -> Array:
@@ -93,11 +93,11 @@ class World:
         return self._height.get(name, 0.0)
 
     def axes(self, thing: str) -> Array:
-        """(N, 3, 3) a thing's own axes, its columns."""
+        """Returns a thing's own axes (N, 3, 3), which are the columns."""
         return self._pose[thing].xmat.reshape(-1, 3, 3)
 
     def grip_point(self) -> Array:
-        """(N, 3) the middle of the open jaws."""
+        """Returns the middle of the open jaws, (N, 3) m."""
         assert self._tool is not None
         return self._tool.xpos - self._grip_offset * self._tool.xmat.reshape(-1, 3, 3)[:, :, 0]
 
@@ -106,7 +106,7 @@ class World:
         return [self._placed[self._geoms[name][0]].xpos for name in self.fingers]
 
     def clearance(self, first: str, second: str, most: float) -> Array:
-        """(N,) between the surfaces of the gripper's fingers or a thing, and of another entity.
+        """Returns the distance (N,) m from the gripper's fingers or a thing to another entity.
 
         Furniture is its point. Exact up to ``most``; beyond it only known to be more.
         """
@@ -114,7 +114,7 @@ class World:
         return np.minimum.reduce([self.gap(name, second, most) for name in mine])
 
     def gap(self, shape: str, other: str, most: float) -> Array:
-        """(N,) as ``clearance``, of one finger or thing."""
+        """Returns the distance (N,) m as ``clearance`` does, from one finger or thing."""
         mine = self._geoms[shape]
         if other not in self._geoms:
             point = self.point(other)
@@ -187,7 +187,7 @@ def _surface(model: mujoco.MjModel, body: str) -> list[int]:
 
 
 def select_candidate(rule: str, points: Sequence[Array]) -> Array:
-    """(N,) which of the candidates a choice is, from the points (N, 3) that it names."""
+    """Returns which candidate a choice selects, (N,), by the points (N, 3) of those it names."""
     if rule in ("nearest", "farthest"):
         away = np.stack([norm(point - points[0]) for point in points[1:]])
         return away.argmin(axis=0) if rule == "nearest" else away.argmax(axis=0)

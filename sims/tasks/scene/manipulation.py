@@ -192,7 +192,7 @@ class ManipulationTask(Tabletop[ManipulationViews]):
 
     # What resets are made of.
     def begin(self, v: ManipulationViews, ids: Array, rng: RowRng, opening: float = 1.0) -> None:
-        """The arm near home, the jaws at ``opening`` (0 closed, 1 open)."""
+        """Puts arms of environments ``ids`` (n,) near home, jaws at ``opening`` (1 is open)."""
         arm, place = self.arm, self.arm.workspace
         jitter = rng.uniform(-place.jitter / 2, place.jitter / 2, (len(arm.joints),))
         jitter[:, 0] = rng.uniform(-place.turn / 2, place.turn / 2)
@@ -200,19 +200,19 @@ class ManipulationTask(Tabletop[ManipulationViews]):
         self.place_jaws(v, ids, opening)
 
     def place_jaws(self, v: ManipulationViews, ids: Array, opening: float) -> None:
-        """Puts the jaws at rest at ``opening`` (0 closed, 1 open)."""
+        """Puts the jaws of environments ``ids`` (n,) at rest at ``opening`` (0 closed, 1 open)."""
         closed, opened = self.arm.grip_range
         v.jaws[ids] = v.gripper_ctrl[ids] = closed + opening * (opened - closed)
 
     def spot(self, v: ManipulationViews, rng: RowRng, n: int, part: tuple[float, float]) -> Array:
-        """Random places (n, 2) m in the sector's ``part``, -1 its left end, 1 its right (+y)."""
+        """Returns random places (n, 2) m in the sector's ``part``: -1 is its left, 1 its right."""
         place = self.arm.workspace
         low, high = place.inner_reach
         radius = np.sqrt(rng.uniform(low**2, high**2))
         return polar_to_table(place, radius, place.sector * rng.uniform(*part))
 
     def square(self, spot: Array, rng: RowRng) -> Array:
-        """Yaws (n,) rad of cubes at ``spot`` (n, 2) m, within 35 degrees of square to the jaws.
+        """Returns yaws (n,) rad of cubes at ``spot`` (n, 2) m, at most 35 degrees off the jaws.
 
         A hand that cannot turn independently of the arm has its jaws across the line to it.
         """
@@ -221,7 +221,7 @@ class ManipulationTask(Tabletop[ManipulationViews]):
         return jaws + rng.uniform(-0.6, 0.6)
 
     def middle(self) -> Array:
-        """The middle (2,) m of where things lie."""
+        """Returns the middle (2,) m of where things lie."""
         place = self.arm.workspace
         return np.array([place.shoulder_x + np.mean(place.inner_reach), 0.0])
 
@@ -326,7 +326,7 @@ class ManipulationTask(Tabletop[ManipulationViews]):
 
     # What experts and rewards are made of.
     def squeeze(self, v: ManipulationViews) -> Array:
-        """(N,) how far the jaws' target runs ahead of the jaws, of their way; 0 if they are free.
+        """Returns how far the jaws' target is ahead of the jaws, (N,), as a share of their way.
 
         A signal of any gripper: it stays positive while something is held.
         """
@@ -334,41 +334,41 @@ class ManipulationTask(Tabletop[ManipulationViews]):
         return (v.gripper - v.gripper_ctrl)[:, 0] / (opened - closed)
 
     def point_distances(self, v: ManipulationViews, point: Array) -> list[Array]:
-        """Distances (N,) m from each finger's surface to points (N, 3) m."""
+        """Returns the distances (N,) m from each finger's surface to points (N, 3) m."""
         return self._finger_distances(v, point, np.eye(3), norm)
 
     def grip_point(self, v: ManipulationViews) -> Array:
-        """(N, 3) m the middle of the open jaws: what is there will be grasped."""
+        """Returns the middle of the open jaws (N, 3) m: what is there will be grasped."""
         return v.tip - self.arm.grip_offset * v.tip_mat.reshape(-1, 3, 3)[:, :, 0]
 
     def held(self, v: ManipulationViews, thing: int) -> Array:
-        """(N,) bool: both fingers touch the thing and press on it."""
+        """Returns whether both fingers touch the thing and press on it, (N,) bool."""
         left, right = self.finger_distances(v, thing)
         return (np.maximum(left, right) < 0.004) & (self.squeeze(v) > SQUEEZE)
 
     def grasping(self, v: ManipulationViews, thing: int) -> Array:
-        """(N,) in [0, 1]: 1 when both fingers touch the thing from either side."""
+        """Returns how nearly a thing is grasped, (N,): 1 with fingers on it from either side."""
         left, right = self.finger_distances(v, thing)
         between = near(self.to_grip(v, thing), 0.05)
         return between * near(np.maximum(left, right), 0.02)
 
     def to_grip(self, v: ManipulationViews, thing: int) -> Array:
-        """(N,) m from the middle of the open jaws to the thing's centre."""
+        """Returns the distance (N,) m from the middle of the open jaws to the thing's centre."""
         return norm(v.thing_pos[thing] - self.grip_point(v))
 
     def let_go(self, v: ManipulationViews, thing: int) -> Array:
-        """(N,) bool: neither finger is within 5 mm of the thing."""
+        """Returns whether neither finger is within 5 mm of the thing, (N,) bool."""
         return self.surface_distance(v, thing) > 0.005
 
     def go(self, v: ManipulationViews, target: Array, grip: Array | float) -> Array:
-        """The action (N, 4) that moves the tip straight to ``target`` (N, 3) m."""
+        """Returns the action (N, 4) that moves the tip straight to ``target`` (N, 3) m."""
         move = np.clip(0.6 * (target - v.tip) / self.tip_step, -1.0, 1.0)
         return np.column_stack([move, np.broadcast_to(grip, len(move))])
 
     def fetch(
         self, v: ManipulationViews, thing: int, target: Array, *, depth: float = 0.0
     ) -> tuple[Array, Array]:
-        """Action (N, 4) that grasps a thing and carries it to ``target`` (N, 3) m; (N,) bool held.
+        """Returns the action (N, 4) that brings a thing to ``target`` (N, 3) m; (N,) bool held.
 
         Over it with open jaws, down, close, and when it is held up and over to the target, then
         down. ``depth`` m is how far below the thing's centre it is grasped.
@@ -415,7 +415,7 @@ class ManipulationTask(Tabletop[ManipulationViews]):
         close_to: float,
         depth: float = 0.0,
     ) -> Array:
-        """The action (N, 4) that takes a thing to ``target`` (N, 3) m, lets go and moves off.
+        """Returns the action (N, 4) that takes a thing to ``target`` (N, 3) m and leaves it.
 
         It is there when it is within ``close_to`` m sideways and 4 mm above.
         """
@@ -432,5 +432,5 @@ class ManipulationTask(Tabletop[ManipulationViews]):
 
 
 def upright(v: TabletopViews, thing: int) -> Array:
-    """(N,) cosine between the thing's own up and the world's."""
+    """Returns the cosine (N,) between the thing's own up and the world's."""
     return v.thing_mat[thing].reshape(-1, 3, 3)[:, 2, 2]

@@ -62,7 +62,7 @@ class Layout:
         )
 
     def draw(self, rng: RowRng, n: int) -> Array:
-        """Places (n, k, 2) m; every row draws as many numbers, whatever the other rows draw.
+        """Returns places (n, k, 2) m; each environment samples as many numbers, whatever others do.
 
         A row none of whose layouts has room takes one that is known to.
         """

@@ -39,7 +39,7 @@ class SceneObject:
         return wide, deep, self.height
 
     def distance(self, point: Array) -> Array:
-        """Distance (...,) m of points (..., 3), in the object's frame, to its surface."""
+        """Returns the distance (...,) m of points (..., 3) in its frame to its surface."""
         if self.kind == "cube":
             return box_distance(point, np.asarray(self.size))
         if self.kind == "ball":
@@ -100,7 +100,7 @@ THINGS = (
 
 
 def cube_orientation(mat: Array) -> Array:
-    """How a cube with axes ``mat`` (N, 3, 3) is turned, (N, 3), the same for all that look alike.
+    """Returns how a cube with axes ``mat`` (N, 3, 3) is turned, (N, 3), equal if they look alike.
 
     The mean of exp(4 i yaw) of its horizontal edges, real and imaginary part, and 1 when it lies
     flat; no turn of a cube onto itself changes any of them.

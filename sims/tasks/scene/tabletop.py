@@ -53,7 +53,7 @@ class TabletopViews:
 
     @property
     def pointing(self) -> Array:
-        """(N, 3) unit direction out of the gripper."""
+        """Returns the unit direction (N, 3) out of the gripper."""
         return self.tip_mat.reshape(-1, 3, 3)[:, :, 2]
 
 
@@ -318,11 +318,11 @@ class Tabletop(Task[TV]):
 
     # Geometry that goals are written in.
     def surface_distance(self, v: TabletopViews, thing: int) -> Array:
-        """Distance (N,) m from the nearer finger's surface to the surface of ``objects[thing]``."""
+        """Returns the distance (N,) m of ``objects[thing]`` from the nearer finger's surface."""
         return np.minimum(*self.finger_distances(v, thing))
 
     def finger_distances(self, v: TabletopViews, thing: int) -> list[Array]:
-        """Distances (N,) m from each finger's surface to the surface of ``objects[thing]``."""
+        """Returns the distances (N,) m of ``objects[thing]`` from each finger's surface."""
         mat, distance = v.thing_mat[thing].reshape(-1, 3, 3), self.objects[thing].distance
         return self._finger_distances(v, v.thing_pos[thing], mat, distance)
 
@@ -409,8 +409,7 @@ class Tabletop(Task[TV]):
         v.ctrl[ids] = v.qpos[ids]
 
     def tip_targets(self, points: Array, rng: RowRng) -> Array:
-        """Places (n, 3) m for the tip: round one of ``points`` (n, k, 3) m, over it, or anywhere
-        above the table."""
+        """Returns places (n, 3) m for the tip: near one of ``points`` (n, k, 3) m, or anywhere."""
         n, place = len(points), self.arm.workspace
         where = rng.uniform(0, 1)[:, None]
         centre = points[np.arange(n), rng.integers(points.shape[1])]
@@ -434,12 +433,12 @@ class Tabletop(Task[TV]):
 
 
 def polar_to_table(place: Workspace, radius: Array, angle: Array) -> Array:
-    """Points (..., 2) m on the table at polar coordinates (m, rad) about the shoulder."""
+    """Returns points (..., 2) m on the table at polar coordinates (m, rad) about the shoulder."""
     return np.stack([place.shoulder_x + radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
 
 
 def sample_spots(place: Workspace, rng: RowRng, n: int, gap: float) -> Array:
-    """Spots (n, 3, 2) m in the reachable sector, at least ``gap`` m apart (centre to centre).
+    """Returns spots (n, 3, 2) m in the reachable sector, at least ``gap`` m between centres.
 
     Every row draws the same number of candidates and takes its first good one, so a row's layout
     does not depend on its neighbours.
@@ -457,7 +456,7 @@ _POINTS: dict[str, tuple[tuple[Array, float], ...]] = {}
 
 
 def finger_points(robot: str) -> tuple[tuple[Array, float], ...]:
-    """For each finger, points (p, 3) m in its frame and the radius m around them that it fills.
+    """Returns, for each finger, points (p, 3) m in its frame and the radius m of balls round them.
 
     A grid of balls just inside the surface of its box, 2 by 3 by 9: fine enough for 3 mm.
     """

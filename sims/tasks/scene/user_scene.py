@@ -86,7 +86,7 @@ class ObjectGeom:
     mat: tuple[float, ...]  # (9,)
 
     def distance(self, point: Array) -> Array:
-        """Distance (...,) m of points (..., 3) to its surface, 0 inside."""
+        """Returns the distance (...,) m of points (..., 3) to its surface, 0 inside."""
         local = (point - np.array(self.pos)) @ np.array(self.mat).reshape(3, 3)
         if self.kind == BOX:
             return box_distance(local, np.array(self.size))
