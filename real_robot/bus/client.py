@@ -228,25 +228,25 @@ class Bus:
         return Sent(qpos, opening, now)
 
     def hold(self) -> None:
-        """Its driver's."""
+        """Has the driver hold the arm; see ``RobotDriver.hold``."""
         self._call("hold")
 
     def last_target(self) -> Target | None:
-        """Its driver's."""
+        """Returns the driver's last target; see ``RobotDriver.last_target``."""
         told = self._call("last_target")
         return None if told is None else Target(np.array(told[0]), told[1])
 
     def joints_with_torque(self) -> tuple[str, ...]:
-        """The joints that have torque and nobody but us to answer for them."""
+        """Returns the joints whose torque is enabled and that no controller supervises."""
         return tuple(self._call("joints_with_torque", patient=True))
 
     def relax(self) -> dict[str, bool]:
-        """Its driver's."""
+        """Has the driver turn torque off; returns {joint: whether it confirmed}."""
         self._enabled = False
         return self._call("relax", patient=True)
 
     def clear_fault(self) -> None:
-        """Its driver's."""
+        """Has the driver clear the device's fault."""
         self._call("clear_fault", patient=True)
 
     def close(self) -> None:

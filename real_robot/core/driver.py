@@ -139,7 +139,7 @@ class MovingTarget(Target):
 
 @dataclass(frozen=True)
 class Sent:
-    """What the device was really told, after its own rounding and clipping."""
+    """The target that the device received, after its own rounding and clipping."""
 
     qpos: Array  # (n,) rad
     gripper: float  # 0 closed, 1 open
@@ -250,7 +250,7 @@ class RobotDriver(Protocol):
         ...
 
     def connect(self) -> None:
-        """Opens the port. The arm stays limp."""
+        """Opens the port. Torque stays off."""
         ...
 
     def identify(self) -> Identity:
@@ -284,7 +284,7 @@ class RobotDriver(Protocol):
         ...
 
     def relax(self) -> dict[str, bool]:
-        """{joint: whether it confirmed to be limp}; goes on past a joint that fails."""
+        """Turns torque off; returns {joint: whether it confirmed}, and continues past a failure."""
         ...
 
     def clear_fault(self) -> None:

@@ -9,7 +9,7 @@ WAIT = 5.0  # s, for a thread that was asked to end
 
 
 def join_or_leave(thread: threading.Thread, what: str, seconds: float | None = None) -> bool:
-    """Waits for a daemon thread that was asked to end.
+    """Waits for a daemon thread that is to end.
 
     A call into a device, or a library, may never return. Then the thread is left behind, which ends
     with the program, and a line on stderr says of ``what``.

@@ -73,5 +73,5 @@ class ControllerDriver:
             raise RobotFault(fault, f"{self._host}: {error}") from error
 
     def joints_with_torque(self) -> tuple[str, ...]:
-        """No joint: its controller answers for it."""
+        """Returns no joint: the arm's controller supervises them all."""
         return ()

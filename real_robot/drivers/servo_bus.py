@@ -284,7 +284,7 @@ class ServoBus(ABC):
         self._enabled = True
 
     def joints_with_torque(self) -> tuple[str, ...]:
-        """The joints that have torque, whoever gave it to them."""
+        """Returns the joints whose torque is enabled, whichever process enabled it."""
         switches = (self._ask(servo, *self.TORQUE) for servo in self._ids)
         return tuple(j for j, on in zip(self.joints, switches, strict=True) if on != [0])
 

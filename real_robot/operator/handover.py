@@ -87,33 +87,37 @@ class ToolJog:
 
 @dataclass(frozen=True)
 class OperatorHandover:
-    """Turns a hand into wishes."""
+    """Turns operator input into target requests, and checks who has control of the arm."""
 
     period: float  # s
     max_age: float = 0.1  # s, oldest input of an operator in control to act on
     tool: ToolJog | None = None
 
-    def engaged(self, hand: OperatorInput | None, now: float, driving: bool) -> bool:
-        """Whether the person has the arm; SafetyStop if the device is gone while they drive."""
-        if hand is not None and now - hand.t <= self.max_age:
-            return hand.engaged
+    def engaged(self, given: OperatorInput | None, now: float, driving: bool) -> bool:
+        """Returns whether the operator has control.
+
+        Raises:
+            SafetyStop: The device is silent while the operator had control (``driving``).
+        """
+        if given is not None and now - given.t <= self.max_age:
+            return given.engaged
         if driving:
             age = (
                 "has sent no input"
-                if hand is None
-                else f"has sent no input for {now - hand.t:.2f} s"
+                if given is None
+                else f"has sent no input for {now - given.t:.2f} s"
             )
             raise SafetyStop(
                 Fault.OPERATOR, f"the operator's device {age} while the operator had control"
             )
         return False
 
-    def refused(self, hand: OperatorInput, command: Array, joints: Sequence[str]) -> str:
-        """Why ``hand`` may not take an arm whose last command was ``command`` (n,) rad; "" if it
-        may: a leader has to be near, or the arm would go a way that nobody leads it on."""
-        if hand.qpos is None:
+    def refused(self, given: OperatorInput, command: Array, joints: Sequence[str]) -> str:
+        """Returns why an operator may not take an arm whose last command was ``command`` (n,) rad;
+        "" if they may. A leader arm has to be within ``LEAD`` of it, or the arm would jump."""
+        if given.qpos is None:
             return ""
-        apart = np.abs(hand.qpos - command)
+        apart = np.abs(given.qpos - command)
         if apart.max() <= LEAD:  # a NaN is not near
             return ""
         i = int(apart.argmax())
@@ -123,19 +127,19 @@ class OperatorHandover:
         )
 
     def target_request(
-        self, hand: OperatorInput, command: Array, gripper: float, dial: float
+        self, given: OperatorInput, command: Array, gripper: float, dial: float
     ) -> TargetRequest:
-        """What ``hand`` asks of an arm whose last command was ``command`` (n,) rad."""
-        qvel = hand.qvel if hand.qpos is None else None
-        if hand.tool is not None and self.tool is not None:
-            qvel = self.tool.qvel(command, hand.tool)
-        qpos = command + qvel * self.period if qvel is not None else hand.qpos
+        """Returns the target request of an arm whose last command was ``command`` (n,) rad."""
+        qvel = given.qvel if given.qpos is None else None
+        if given.tool is not None and self.tool is not None:
+            qvel = self.tool.qvel(command, given.tool)
+        qpos = command + qvel * self.period if qvel is not None else given.qpos
         return TargetRequest(
             command if qpos is None else qpos,
-            gripper if hand.gripper is None else hand.gripper,
+            gripper if given.gripper is None else given.gripper,
             qvel=qvel,
             source=TargetSource.HUMAN,
             origin=None if qvel is None else command,  # a jog goes on from there by itself
-            t=hand.t,
+            t=given.t,
             dial=dial,
         )

@@ -82,6 +82,9 @@ class Robometer:
 
         The request calls the first film the chosen one. The server returns the chance that it is,
         and says whether it showed it second, in which case the chance is turned round.
+
+        Returns:
+            An answer whose ``value`` is FIRST, SECOND or TIE.
         """
         sample = {"sample_type": "preference"}
         films = {"chosen_trajectory": first, "rejected_trajectory": second}

@@ -37,7 +37,7 @@ class VideoJudge(Protocol):
         ...
 
     def compare(self, first: Array, second: Array, goal: str) -> JudgeAnswer:
-        """Compares two films (k, H, W, 3) uint8; the answer's ``value`` is first, second or tie."""
+        """Compares two films (k, H, W, 3) uint8; the ``value`` is FIRST, SECOND or TIE."""
         ...
 
     def rate(self, frames: Array, goal: str) -> JudgeAnswer:

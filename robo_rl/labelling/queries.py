@@ -96,11 +96,11 @@ class ScriptedLabeller:
         return np.where(np.abs(gap) <= self.tie, 0.5, answer)
 
     def answers(self, episodes: EmbeddedEpisodes, first: Array, second: Array) -> Array:
-        """See Oracle."""
+        """See ``Labeller``."""
         return self.ask(episodes.worth[first], episodes.worth[second])
 
     def ratings(self, episodes: EmbeddedEpisodes, films: Array) -> Array:
-        """See Oracle: in which fifth of all frames the dense reward of a stretch lies."""
+        """See ``Labeller``; the rating is the fifth of all frames in which the reward lies."""
         edges = np.quantile(episodes.worth, np.linspace(0.0, 1.0, MOST - LEAST + 2)[1:-1])
         rating = LEAST + np.searchsorted(edges, episodes.worth[films].mean(axis=1))
         turned = self.rng.random(len(films)) < self.noise

@@ -84,8 +84,13 @@ class SubprocessScorer:
         return self.under_way < WAITING
 
     def send(self, first: int, steps: list[Transition], known: int) -> None:
-        """Has ``steps``, the first of which is ``first``, scored but for the first ``known``, that
-        those after them look back to; it knows those of the block before."""
+        """Sends transitions to the subprocess, which scores them.
+
+        Args:
+            first: Number of the first transition in ``steps``.
+            steps: Transitions, in order.
+            known: How many of the first ``steps`` are context alone and get no score.
+        """
         try:
             self._to.send((first, steps, known))
         except OSError:

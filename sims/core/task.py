@@ -286,7 +286,7 @@ class Task(ABC, Generic[V]):
 
     @abstractmethod
     def goals(self) -> Mapping[str, TaskGoal[V]]:
-        """{key: goal}; written by hand, sharing nothing with any reward model."""
+        """Returns the goals {key: goal}; their success shares no code with a reward model."""
 
     @abstractmethod
     def expert(self, v: V, rng: np.random.Generator) -> Array:

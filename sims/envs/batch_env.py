@@ -121,7 +121,7 @@ class BatchEnv:
 
     @property
     def nstate(self) -> int:
-        """Width of a state row."""
+        """Number of values in one environment's state."""
         return self._state.shape[1] + self._commands.shape[1]
 
     @property
@@ -381,7 +381,7 @@ class BatchEnv:
         return self._obs()
 
     def render(self, ids: Array | None = None, camera: str | None = None) -> Array:
-        """Frames (n, H, W, 3) uint8 of rows ``ids`` (all by default) as they are now."""
+        """Returns frames (n, H, W, 3) uint8 of envs ``ids`` (all by default) as they are now."""
         return self.render_states(self.state(ids), camera)
 
     def render_states(
@@ -392,7 +392,7 @@ class BatchEnv:
         size: tuple[int, int] | None = None,
         look: Appearance | None = None,
     ) -> Array:
-        """Frames (n, H, W, 3) uint8 of stored state rows (n, nstate), any time later."""
+        """Returns frames (n, H, W, 3) uint8 of stored states (n, nstate), any time later."""
         spec = self.camera(camera)
         height, width = size or (spec.height, spec.width)
         renderer = self._renderers.get((height, width))

@@ -1,7 +1,7 @@
-"""Frames of many state rows drawn side by side, on as many cores as this machine gains by.
+"""Renders frames of many stored states in parallel, on as many cores as this machine gains by.
 
-A software-GL frame keeps one core busy whatever the number of its own threads, so rows are shared
-out among threads: the first draws by itself, each other one has a process that draws for it
+A software-GL frame keeps one core busy whatever the number of its own threads, so states are
+divided among threads: the first renders itself, each other one has a renderer subprocess
 (``render_client``). Whether that gains, and how many are best, is measured once per machine and
 kept in its cache.
 """
@@ -40,7 +40,8 @@ _Job = tuple[Callable[[Any], SubprocessRenderer | None], Future[None]]
 
 
 class RenderPool:
-    """Renders stored state rows of one model on at most ``threads`` threads (0: one per core).
+    """Renders stored states of one model on at most ``threads`` threads (0: one per core); each
+    thread but the first has a renderer subprocess.
 
     Frames are bit-equal whatever the number of threads. A pool belongs to the thread that made it.
     """
@@ -54,7 +55,7 @@ class RenderPool:
             self._chosen = 1  # GLFW may be used by a program's main thread alone
 
     def frames(self, states: Array, camera: str, look: Appearance | None = None) -> Array:
-        """Frames (n, H, W, 3) uint8 of state rows (n, nstate) from ``camera``."""
+        """Returns frames (n, H, W, 3) uint8 of states (n, nstate) from ``camera``."""
         if len(states) <= FEW or self._chosen == 1:
             return self._first.frames(states, camera, look)
         if not self._chosen:
@@ -121,7 +122,7 @@ _CLOSING = 10.0  # s, for a thread that renders to end
 
 
 class _Worker:
-    """A thread with a process that draws for it, which no other thread can reach or collect."""
+    """A thread with a renderer subprocess, which no other thread can reach or collect."""
 
     def __init__(self, model: mujoco.MjModel, height: int, width: int, backend: str):
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
