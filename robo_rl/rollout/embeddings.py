@@ -54,7 +54,12 @@ class Embeddings:
         return max(self._first, self._end - len(self._ring))
 
     def state_dict(self) -> dict[str, Array]:
-        """Returns the stored embeddings."""
+        """Returns the stored embeddings.
+
+        Returns:
+            ``shape`` (3,), ``span`` (2,) of the oldest step and the end, and the pieces of ``ring``
+            (k, rows, width) and ``seen`` (k, rows).
+        """
         span = self._oldest, self._end
         return {
             "shape": np.array(self._ring.shape),
@@ -65,7 +70,7 @@ class Embeddings:
 
     @classmethod
     def from_state_dict(cls, saved: Mapping[str, Array]) -> Embeddings:
-        """Restores the embeddings from ``state_dict``."""
+        """Restores the embeddings (capacity, rows, width) from what ``state_dict`` returned."""
         first, end = (int(step) for step in saved["span"])
         store = cls(*saved["shape"].tolist(), first)
         store._end = end

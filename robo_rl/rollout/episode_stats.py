@@ -22,7 +22,14 @@ class EpisodeStats:
         self._length[:] = 0
 
     def add(self, reward: Array, done: Array, diverged: Array, success: Array | None) -> None:
-        """Counts one step of all rows; an episode that diverged is not a result."""
+        """Counts one step of all environments; an episode that diverged is not a result.
+
+        Args:
+            reward: (N,) the task's own reward.
+            done: (N,) bool, the episode ended.
+            diverged: (N,) bool, the simulation failed.
+            success: (N,) bool, the judge's verdict; None: there is no judge.
+        """
         self._return += reward
         self._length += 1
         if not done.any():
@@ -48,11 +55,16 @@ class EpisodeStats:
         return found
 
     def state_dict(self) -> dict[str, Array]:
-        """The episodes under way, and those finished since the last ``pop``."""
+        """Returns the running episodes, and those that finished since the last ``pop``.
+
+        Returns:
+            ``return`` (N,), ``length`` (N,) steps, and ``finished`` (k, 3): success or nan, return,
+            length.
+        """
         finished = np.concatenate([np.zeros((0, 3)), *self._finished])
         return {"return": self._return.copy(), "length": self._length.copy(), "finished": finished}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Continues from ``state_dict``."""
+        """Continues from the arrays, (N,) and (k, 3), that ``state_dict`` returned."""
         self._return[:], self._length[:] = saved["return"], saved["length"]
         self._finished = [np.array(saved["finished"])]

@@ -69,6 +69,7 @@ class Interventions:
         return float(taken / max(steps, 1))
 
     def state_dict(self) -> dict[str, Array]:
+        """Returns the state: ``episode``, ``step`` and ``from`` (N,), ``counts`` (2,)."""
         return {
             "episode": self._episode.copy(),
             "step": self._step.copy(),
@@ -77,5 +78,6 @@ class Interventions:
         }
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        """Continues from the arrays, (N,) and (2,), that ``state_dict`` returned."""
         self._episode[:], self._step[:] = saved["episode"], saved["step"]
         self._from[:], self._counts[:] = saved["from"], saved["counts"]

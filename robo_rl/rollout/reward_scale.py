@@ -44,12 +44,13 @@ class RewardScale:
         return np.where(np.abs(away) > _OUTLIER * std, nearer, returns)
 
     def state_dict(self) -> dict[str, Array]:
-        """The returns under way and their statistics."""
+        """Returns the running returns, ``return`` (N,), and their mean, variance and count,
+        ``stats`` (3,)."""
         stats = np.array([self._stats.mean, self._stats.var, self._stats.count], np.float64)
         return {"return": self._return.copy(), "stats": stats}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Continues from ``state_dict``."""
+        """Continues from the arrays, (N,) and (3,), that ``state_dict`` returned."""
         self._return[:] = saved["return"]
         self._stats.mean, self._stats.var, count = np.array(saved["stats"])
         self._stats.count = float(count)

@@ -20,7 +20,14 @@ def ring_pieces(ring: Array, first: int, end: int) -> dict[str, Array]:
 
 
 def restore_ring(saved: Mapping[str, Array], name: str, ring: Array, first: int) -> None:
-    """Puts back the ``ring_pieces`` that were saved as ``name``, steps from ``first`` on."""
+    """Writes the pieces (k, ...) that ``ring_pieces`` made back into a ring.
+
+    Args:
+        saved: The saved arrays, among them the pieces.
+        name: The name under which the pieces were saved.
+        ring: (capacity, ...) the ring, which is written.
+        first: The step of the first entry of the first piece.
+    """
     of = select_prefix(saved, name)
     for number in sorted(of):
         part = of[number]

@@ -146,10 +146,20 @@ class Scorer:
         self._another = True  # it may look through another encoder
 
     def score(self, trace: Trace, first: int, last: int, *, counted: bool = True) -> RewardOutput:
-        """Scores of steps ``first`` up to ``last`` (exclusive) of a trace, arrays (T, N).
+        """Returns the scores (T, N) of steps ``first`` up to ``last`` (exclusive) of a trace.
 
         Rewards are 0 where nothing was scored: where the simulation diverged, and where the model
-        says so. Only ``counted`` scores enter ``pop_means``.
+        says so.
+
+        Args:
+            trace: The recorded steps.
+            first: The first step that is scored.
+            last: The step after the last one.
+            counted: Whether the scores enter ``pop_means``.
+
+        Raises:
+            ValueError: the trace does not hold these steps, or the reward model changed its version
+                in each of several attempts.
         """
         began = time.perf_counter()
         if not trace.oldest <= first < last <= trace.count:

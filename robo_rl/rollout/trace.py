@@ -92,7 +92,15 @@ class Observer:
         return frames
 
     def frames(self, rows: Array, camera: str) -> Array:
-        """Frames (k, H, W, 3) uint8 of stored frame rows (k, ...)."""
+        """Returns frames (k, H, W, 3) uint8 of what was recorded for them.
+
+        Args:
+            rows: (k, nstate) state vectors; of a simulator without these, the frames (k, H, W, 3).
+            camera: The camera's name.
+
+        Raises:
+            ValueError: the task has no such camera, or its frames were not recorded.
+        """
         if camera not in self.sim.cameras:
             raise ValueError(
                 f"the reward model asks for camera {camera!r}; "
@@ -211,7 +219,14 @@ class Trace:
         return max(self._first, self.count - self.capacity)
 
     def state_dict(self, last: int | None = None) -> dict[str, Array]:
-        """The ``last`` transitions (all by default), as views of what is here."""
+        """Returns the ``last`` transitions (by default all), as views of the rings.
+
+        Returns:
+            ``count``; in pieces (k, N, ...) the observations after each step, the actions, the
+            flags and the parts done; the observations (k, ...) before the first step and at each
+            episode's start, with their step and environment (k,); and the embeddings, if there are
+            any.
+        """
         first = self.oldest if last is None else max(self.oldest, self.count - last)
         state = {"count": np.array(self.count)}
         if first == self.count:
@@ -234,7 +249,8 @@ class Trace:
         return state
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Continues from ``state_dict``: later transitions follow on those saved."""
+        """Continues from the arrays, such as actions (k, N, act_dim), that ``state_dict``
+        returned."""
         self.count = self._first = int(saved["count"])
         if "begun/step" not in saved:
             return

@@ -71,6 +71,7 @@ class SB3VecEnv(VecEnv):
         return obs
 
     def step_async(self, actions: Array) -> None:
+        """Takes the actions (N, act_dim) of the next ``step_wait``."""
         self._action = actions
 
     def step_wait(self) -> tuple[Array, Array, Array, list[dict[str, Any]]]:
@@ -137,7 +138,12 @@ class SB3VecEnv(VecEnv):
             )
 
     def state_dict(self) -> dict[str, Array]:
-        """The simulator's state and this adapter's counters; without the former if it has none."""
+        """Returns the state of the simulator, if it can be saved, and of this adapter.
+
+        Returns:
+            Arrays by name, with a prefix for each part; this adapter's own are ``step`` (N,), the
+            number of actions in each running episode, and ``counters`` (3,).
+        """
         sim = self.sim.state_dict() if isinstance(self.sim, Resumable) else {}
         scale = self.scale.state_dict() if self.scale else {}
         taken = self.interventions.state_dict() if self.interventions else {}
@@ -153,7 +159,11 @@ class SB3VecEnv(VecEnv):
         }
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> bool:
-        """Restores ``state_dict``; returns False where episodes had to start again."""
+        """Restores ``step`` (N,) and the other arrays that ``state_dict`` returned.
+
+        Returns:
+            False if the simulator cannot be restored, so that new episodes must start.
+        """
         counters = (int(count) for count in saved["counters"])
         self.env_steps, self.diverged, self.observer.frames_rendered = counters
         if self.scale is not None:
@@ -195,6 +205,7 @@ class SB3VecEnv(VecEnv):
     def set_attr(
         self, attr_name: str, value: Any, indices: None | int | Iterable[int] = None
     ) -> None:
+        """Raises ValueError: the environments of a batch share one simulator."""
         raise ValueError(f"cannot set {attr_name!r}: environments of a batch share one simulator")
 
     def env_method(
@@ -204,6 +215,7 @@ class SB3VecEnv(VecEnv):
         indices: None | int | Iterable[int] = None,
         **method_kwargs: Any,
     ) -> list[Any]:
+        """Raises ValueError: the environments of a batch share one simulator."""
         raise ValueError(
             f"cannot call {method_name!r} on one environment: those of a batch share a simulator; "
             "use .sim"

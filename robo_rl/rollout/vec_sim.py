@@ -50,10 +50,27 @@ class VecSim(Protocol):
     @property
     def card(self) -> dict[str, Any]: ...
 
-    def reset(self, mask: Array | None = None) -> Array: ...
-    def step(self, action: Array) -> Step: ...
-    def signals(self) -> dict[str, Array]: ...
-    def render(self, ids: Array | None = None, camera: str | None = None) -> Array: ...
+    def reset(self, mask: Array | None = None) -> Array:
+        """Starts new episodes and returns the observations (N, obs_dim) float32.
+
+        Args:
+            mask: (N,) bool, the environments that start over; None: all.
+        """
+        ...
+
+    def step(self, action: Array) -> Step:
+        """Returns the true successors of ``action`` (N, act_dim) in [-1, 1]; no episode is
+        reset."""
+        ...
+
+    def signals(self) -> dict[str, Array]:
+        """Returns what a reward may read of all environments, {name: (N, ...)}."""
+        ...
+
+    def render(self, ids: Array | None = None, camera: str | None = None) -> Array:
+        """Returns frames (k, H, W, 3) uint8 of the environments ``ids`` (k,), by default of all."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -61,18 +78,35 @@ class VecSim(Protocol):
 class HasStates(Protocol):
     """A simulator whose frames are a function of a state row, so they can be rendered later."""
 
-    def state(self, ids: Array | None = None) -> Array: ...
+    def state(self, ids: Array | None = None) -> Array:
+        """Returns the state vectors (k, nstate) of the environments ``ids`` (k,), by default of
+        all."""
+        ...
+
     def render_states(
         self, states: Array, camera: str | None = None, *, size: tuple[int, int] | None = None
-    ) -> Array: ...
+    ) -> Array:
+        """Returns frames (k, H, W, 3) uint8 of the state vectors ``states`` (k, nstate).
+
+        Args:
+            states: (k, nstate) as ``state`` returned them.
+            camera: The camera's name; None: the first.
+            size: (height, width) px; None: as the camera has it.
+        """
+        ...
 
 
 @runtime_checkable
 class Resumable(Protocol):
     """A simulator that can be put back into the very state it was saved in."""
 
-    def state_dict(self) -> dict[str, Array]: ...
-    def load_state_dict(self, saved: Mapping[str, Array]) -> None: ...
+    def state_dict(self) -> dict[str, Array]:
+        """Returns the state of all environments, {name: (N, ...)}, and counters."""
+        ...
+
+    def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        """Continues from the arrays (N, ...) that ``state_dict`` returned."""
+        ...
 
 
 @runtime_checkable
@@ -84,7 +118,11 @@ class HasWorkspace(VecSim, Protocol):
     @property
     def least_spread(self) -> Array: ...  # (obs_dim,) of each column, that means anything
 
-    def scatter(self) -> Array: ...
+    def scatter(self) -> Array:
+        """Samples states from the whole workspace and returns their observations (N, obs_dim)
+        float32."""
+        ...
+
     def reseed(self, seed: int) -> None: ...
 
 

@@ -281,11 +281,23 @@ class RunDir:
     def under_way(
         cls, path: Path, config: Any, *, resume: bool = False, goes_on: bool = True
     ) -> Iterator[RunDir]:
-        """The run in which something is learned: a new one, or one that goes on.
+        """Opens a new run, or one that is resumed, for the time of its training.
 
-        A new one that fails, or is stopped, before there is anything to go on from leaves no
-        folder, nor does one in which nothing ever ``goes_on``; Ctrl-C says how any other goes on.
-        One that goes on with another config is no longer finished.
+        A new run that fails or is stopped leaves no folder if it has no metrics or checkpoint to
+        resume from, or if nothing of its kind can be resumed. The configuration of a resumed run is
+        replaced by ``config`` if that differs, and it is then no longer finished.
+
+        Args:
+            path: The run's folder.
+            config: The configuration.
+            resume: Whether the run exists and is resumed.
+            goes_on: Whether a run of this kind can be resumed after it was stopped.
+
+        Yields:
+            The run.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C stopped it; the message says how a run that can be resumed is.
         """
         new = [folder for folder in (path, path.parent) if not resume and not folder.exists()]
         run = cls.open(path) if resume else cls.create(path, config)

@@ -78,7 +78,17 @@ def write_webm(path: Path, frames: Iterable[Array], fps: float, comment: str = "
 
 
 def read_frames(path: Path) -> tuple[Array, float]:
-    """(frames (T, H, W, 3) RGB uint8, frames per second) of a video file or a folder of images."""
+    """Reads a video file or a folder of images.
+
+    Args:
+        path: The file, or a folder of .png and .jpg images of one size, read in the order of names.
+
+    Returns:
+        (frames (T, H, W, 3) RGB uint8, frames per second); 10 per second where that is not known.
+
+    Raises:
+        ValueError: there is no readable video or image, or images differ in size.
+    """
     if path.is_dir():
         files = sorted(f for f in path.iterdir() if f.suffix.lower() in IMAGES)
         images = [cv2.imread(str(f)) for f in files]

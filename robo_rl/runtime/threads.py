@@ -20,14 +20,21 @@ _simulation = 1  # threads of the simulation; 1 until they are set
 
 
 def set_threads(simulation: int = 0, *, learning: int = 1) -> int:
-    """The thread count for ``BatchEnv(num_threads=...)``, after setting everyone else's.
+    """Sets the thread counts of all libraries and returns that for ``BatchEnv(num_threads=...)``.
 
     Small networks learn fastest on one thread (SB3's SAC is slower on two), so the cores belong to
-    the simulation: ``simulation`` threads step and draw, 0 means one per core (of those that the
-    environment variable ``ROBO_RL_CORES`` allows, where it is set). Software GL gets no threads of
-    its own: they gain nothing within a frame, and stand in the way of frames drawn side by side
-    (``sims/rendering/render_pool.py``). Call it before anything heavy is imported: a library that
-    is loaded already keeps its threads, except torch. Child processes inherit the setting.
+    the simulation. Software GL gets no threads of its own: they gain nothing within a frame, and
+    slow down frames that are rendered side by side (``sims/rendering/render_pool.py``). Call it
+    before a large library is imported: one that is loaded already keeps its threads, except torch.
+    Child processes inherit the setting.
+
+    Args:
+        simulation: Threads that step and render; 0: one per core, of those that the environment
+            variable ``ROBO_RL_CORES`` allows where it is set.
+        learning: Threads of numerical libraries.
+
+    Raises:
+        ValueError: ``simulation`` is negative, or ``learning`` below 1.
     """
     if simulation < 0 or learning < 1:
         raise ValueError(

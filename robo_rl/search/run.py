@@ -65,7 +65,18 @@ class SearchFailed(ValueError):
 def search(
     config: SearchConfig, *, resume: Path | None = None, console: Console | None = None
 ) -> Path:
-    """Searches and returns the search's folder; ``resume`` continues the one in that folder."""
+    """Searches for a reward program and returns the search's folder.
+
+    Args:
+        config: The settings of a new search.
+        resume: The folder of a search to resume, with the settings it began with; None: a new one.
+        console: Where progress is printed.
+
+    Raises:
+        JournalError: ``resume`` holds no search, or one that was stopped before its first event.
+        ValueError: the folder of the new search already holds one, or a setting or the goal does
+            not fit a search.
+    """
     if resume is not None:
         if not (resume / JOURNAL).exists():
             raise JournalError(f"no search in {resume}: {JOURNAL} is missing")

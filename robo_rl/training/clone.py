@@ -41,7 +41,16 @@ ROW_EVERY = 100  # updates
 
 
 def clone(dataset: Path, config: CloneConfig, *, console: Console | None = None) -> Trained:
-    """Clones the demonstrations in ``dataset``, judges, reports and exports."""
+    """Trains a policy by behaviour cloning, evaluates it, and writes its report and bundle.
+
+    Args:
+        dataset: The folder of the demonstrations.
+        config: The settings.
+        console: Where progress is printed.
+
+    Raises:
+        ValueError: the dataset has episodes of several goals, or the run's folder is taken.
+    """
     demos = read_demonstrations(dataset, config.demos, failures=config.failures)
     if demos.task.goal == ANY:
         raise ValueError(
@@ -110,10 +119,19 @@ def clone(dataset: Path, config: CloneConfig, *, console: Console | None = None)
 def cloned(
     demos: Demonstrations, config: CloneConfig, run: RunDir, console: Console | None = None
 ) -> Learner:
-    """A PPO learner whose mean answers as ``demos`` did; it has made no step.
+    """Returns a PPO learner whose mean action imitates ``demos``; it has made no environment step.
 
-    A row of ``run``'s metrics every hundred updates: the squared error on what it is shown, and on
-    every tenth episode, which it is not (of ten episodes or more).
+    Every hundred updates ``run`` gets a row of metrics: the squared error on the steps it is fitted
+    to and on every tenth episode, which is held out (if there are ten episodes or more).
+
+    Args:
+        demos: The demonstrations.
+        config: The settings.
+        run: The run whose metrics are written.
+        console: Where progress is printed; None: nowhere.
+
+    Raises:
+        ValueError: a weight of the policy became nan or infinite.
     """
     tuning = PPOConfig(num_envs=1, minibatches=1, net=config.net, activation="relu")
     env = BatchEnv(demos.task, 1, seed=config.seed)

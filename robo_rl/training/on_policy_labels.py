@@ -63,9 +63,12 @@ class OnPolicyLabels(Hook):
             relabel()
 
     def state_dict(self) -> dict[str, Array]:
-        """Counters, random stream and the env its episodes run in, for a checkpoint.
+        """Returns the counters, the random stream and the env in which its episodes run.
 
-        What was labelled belongs to the surrogate, which the reward model saves.
+        The labels belong to the surrogate, which is saved with the reward model.
+
+        Returns:
+            ``counters`` (2,), ``stream`` (n,) uint8, and the env's arrays (N, ...).
         """
         stream = json.dumps(self._rng.bit_generator.state).encode()
         return {
@@ -75,7 +78,7 @@ class OnPolicyLabels(Hook):
         }
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Continues from ``state_dict``."""
+        """Continues from ``counters`` (2,) and the other arrays that ``state_dict`` returned."""
         self._rows, self.frames = (int(count) for count in saved["counters"])
         self._rng.bit_generator.state = json.loads(saved["stream"].tobytes())
         self.env.load_state_dict(select_prefix(saved, "env"))

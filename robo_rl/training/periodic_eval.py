@@ -70,6 +70,17 @@ class EvalCallback(Hook):
         return self._judge.frames if isinstance(self._judge, OveroptimizationMonitor) else 0
 
     def pause(self, learner: Learner) -> bool | None:
+        """Evaluates the policy when it is due, and saves it if it is the best.
+
+        Args:
+            learner: The learner whose policy is evaluated.
+
+        Returns:
+            False ends training.
+
+        Raises:
+            ValueError: training is to end at a success rate, and the goal has no success judge.
+        """
         now = learner.env_steps
         if now == self._seen_at:
             return self._enough()  # also of a run that goes on after it was found to be
@@ -104,6 +115,7 @@ class EvalCallback(Hook):
         return self._success < self._stop_at if self._stop_at else None
 
     def state_dict(self) -> dict[str, Array]:
+        """Returns ``state`` (4,) of next, last and best step and best figure, and ``seen`` (2,)."""
         own = {
             "state": np.array([self._next, self._seen_at, self.best_step, self.best]),
             "seen": np.array([self._success, self._turned], float),
@@ -113,6 +125,8 @@ class EvalCallback(Hook):
         return own | add_prefix("judge", self._judge.state_dict())
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        """Continues from ``state`` (4,), ``seen`` (2,) and the judge's arrays; old ones lack
+        ``seen``."""
         if isinstance(self._judge, OveroptimizationMonitor):
             self._judge.load_state_dict(select_prefix(saved, "judge"))
         *steps, self.best = (float(value) for value in saved["state"])

@@ -133,9 +133,21 @@ def load_or_distill(
     *,
     num_threads: int = 0,
 ) -> DistilledScene:
-    """The scene of ``task`` as ``encoder`` sees it, from the cache or made now.
+    """Returns the scene of ``task`` as ``encoder`` sees it, from the cache or distilled now.
 
-    ``report["frames"]`` is the number of frames rendered by this call: 0 when cached.
+    Args:
+        task: The task whose scene is rendered.
+        encoder: The image encoder.
+        config: The settings; None: the defaults.
+        progress: ``progress(stage, share)`` is called while it is made.
+        num_threads: Threads of the simulation; 0: one per core.
+
+    Returns:
+        The scene; its ``report["frames"]`` counts the frames that this call rendered, 0 when
+        cached.
+
+    Raises:
+        ValueError: no frame is left for training beside those that are held out.
     """
     config = config or SceneConfig()
     if config.frames <= config.holdout:
@@ -212,7 +224,17 @@ def _train_part(
 
 
 def audit(surrogate: Surrogate, signals: dict[str, Array], targets: Array) -> dict[str, Any]:
-    """Cosine between predicted and true embeddings: mean, 5th percentile; and mean disagreement."""
+    """Returns how well a surrogate predicts embeddings.
+
+    Args:
+        surrogate: The fitted surrogate.
+        signals: {name: (n, k)} signals of states.
+        targets: (n, D) unit vectors, the embeddings of the states' frames.
+
+    Returns:
+        The cosine between predicted and true embeddings (mean, 5th percentile), and the
+        disagreement of the surrogate's members (mean, 99th percentile).
+    """
     mean, spread = surrogate.predict(signals)
     cosine = np.sum(mean * targets, axis=1)
     return {

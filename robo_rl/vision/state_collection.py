@@ -141,11 +141,22 @@ def jitter(
     light: float,
     share: float = 1.0,
 ) -> dict[str, Array]:
-    """Look arrays of ``count`` frames: camera within ``camera`` (0.05: 5 %) and light ``light``.
+    """Samples changes of the camera and the light for ``count`` frames.
 
-    The camera ``view`` moves by up to that share of its distance to the scene along each axis, its
-    field of view by as much, and it turns by up to that share of half its field of view. A share
-    1 - ``share`` of the frames keeps the scene as it is.
+    The camera moves by up to the share ``camera`` of its distance to the scene along each axis, its
+    field of view changes by as much, and it turns by up to that share of half its field of view.
+
+    Args:
+        rng: The random numbers.
+        count: The number of frames.
+        view: The camera.
+        camera: The largest change of the camera, as a share (0.05: 5 %).
+        light: The largest change of the light, as a share.
+        share: The share of the frames that are changed; the others keep the scene as it is.
+
+    Returns:
+        ``camera_offset`` (count, 3) m, ``camera_roll`` (count, 3) rad, and the factors ``fovy`` and
+        ``light`` (count,).
     """
     on = (rng.uniform(size=count) < share).astype(float)
     spread = rng.uniform(-1, 1, (count, 8)) * on[:, None]
