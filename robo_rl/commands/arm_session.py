@@ -55,7 +55,7 @@ def run_arm_session(
 
     Returns:
         0 if all episodes ended by themselves; 1 if a fault or the safety filter stopped one, or the
-            policy's process ended.
+        policy's process ended.
 
     Raises:
         OSError: a log could not be written to its end.

@@ -56,7 +56,7 @@ def write_lerobot(
 
     Returns:
         (episodes, frames, successes, unsaid): ``unsaid`` has, for each step, the rad of its command
-            that no action of the task expresses.
+        that no action of the task expresses.
 
     Raises:
         ValueError: a package is missing, no episode can be exported, or ``progress`` has another

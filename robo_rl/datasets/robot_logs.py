@@ -304,7 +304,7 @@ def write_minari(
 
     Returns:
         (episodes, steps, successes, unsaid): ``unsaid`` has, for each step, the rad of its command
-            that no action of the task expresses.
+        that no action of the task expresses.
 
     Raises:
         ValueError: no episode can be exported.

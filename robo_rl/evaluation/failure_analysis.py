@@ -39,8 +39,12 @@ def missed_parts(judge: SuccessJudge, card: TaskCard, success: Array) -> dict[st
 
 
 def missed_goals(goals: Sequence[str], success: Array) -> dict[str, int]:
-    """Returns {goal in words: failed episodes}, the most frequent first; ``goals`` has each
-    environment's goal."""
+    """Returns {goal in words: failed episodes}, the most frequent first.
+
+    Args:
+        goals: The goal of each environment, in words.
+        success: (N,) bool, whether its episode succeeded.
+    """
     failed = Counter(words for words, met in zip(goals, success, strict=True) if not met)
     return dict(failed.most_common())
 

@@ -75,11 +75,17 @@ class OveroptimizationMonitor:
         return compare_proxy_with_truth(pays, truths).overoptimised
 
     def state_dict(self) -> dict[str, Array]:
-        """The best look so far, and what was drawn for all."""
+        """Returns the best evaluation so far, and the number of frames rendered for all.
+
+        Returns:
+            ``version`` of the reward model, ``proxy`` (k,) mean rewards per step, ``success`` (N,)
+            bool and ``frames``; only ``frames`` before the first evaluation.
+        """
         return {**self._best, "frames": np.array(self.frames)}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Continues from ``state_dict``."""
+        """Continues from ``proxy`` (k,), ``success`` (N,) and the counts that ``state_dict``
+        returned."""
         self._best = {name: np.array(array) for name, array in saved.items()}
         self.frames = int(self._best.pop("frames", 0))
 

@@ -154,7 +154,11 @@ def percent_text(cell: Mapping[str, Any] | None) -> str:
 
 
 def overoptimised(evaluations: Mapping[str, Array]) -> list[int]:
-    """Returns the env steps of a run's evaluations that found its policy over-optimised."""
+    """Returns the env steps of the evaluations that found a run's policy over-optimised.
+
+    Args:
+        evaluations: {column: (n,)} the table of the run's periodic evaluations.
+    """
     if "overoptimised" not in evaluations:
         return []
     return [int(step) for step in evaluations["env_steps"][evaluations["overoptimised"] == 1.0]]

@@ -84,8 +84,16 @@ class GoalTask(TaskWrapper):
         return from_data(self.inner.formula)
 
     def spread_of(self, part: str) -> float | Array:
-        """Returns the observation scale of goal-progress columns: positions matter at small
-        distances, and parts done are exact."""
+        """Returns the observation scale of a part.
+
+        Positions matter at small distances, and the parts done are exact.
+
+        Args:
+            part: The observation's part.
+
+        Returns:
+            One number, or (k,) one for each goal-progress column.
+        """
         if part != ACCOUNT:
             return self.inner.spread_of(part)
         places = math.prod(self._shape[:2])
@@ -141,14 +149,20 @@ class GoalTask(TaskWrapper):
         return self.with_own(v, account, goal_columns=np.zeros((n, self._width)))
 
     def reset(self, v: Any, ids: Array, rng: RowRng) -> None:
+        """Resets the inner task and samples (n, 2) where in a sequence the environments ``ids``
+        (n,) begin."""
         self.inner.reset(v, ids, rng)
         v.goal_begin[ids] = rng.uniform(0.0, 1.0, (2,))
 
     def scatter(self, v: Any, ids: Array, rng: RowRng) -> None:
+        """Samples states from the workspace for the environments ``ids`` (n,); no part is done
+        there."""
         self.inner.scatter(v, ids, rng)
         v.goal_begin[ids] = 1.0
 
     def after_reset(self, v: Any, ids: Array) -> None:
+        """Sets the memory and the goal-progress columns of the environments ``ids`` (n,) to their
+        start."""
         self.inner.after_reset(v, ids)
         signals = self.inner.signals(v)
         for name, value in self.measured.begun(signals).items():
@@ -165,6 +179,7 @@ class GoalTask(TaskWrapper):
         self._enter(v, ids, signals)
 
     def after_step(self, v: Any, ids: Array) -> None:
+        """Updates the memory and the goal-progress columns of the environments ``ids`` (n,)."""
         self.inner.after_step(v, ids)
         signals = self.inner.signals(v)
         self._keep(v, ids, signals)
@@ -235,6 +250,7 @@ class GoalTask(TaskWrapper):
         return np.concatenate([memory / most, where, near], axis=1)
 
     def obs(self, v: Any) -> dict[str, Array]:
+        """Returns the inner task's columns and those of goal progress, {name: (N, k)}."""
         return {**self.inner.obs(v), ACCOUNT: v.goal_columns}
 
     def obs_parts(self) -> Mapping[str, tuple[ObsPart, ...]]:
@@ -242,12 +258,15 @@ class GoalTask(TaskWrapper):
         return self.inner.obs_parts()
 
     def sensed(self, v: Any) -> Mapping[str, Array]:
+        """Returns what the inner task's columns are made of, {name: (N, k)}."""
         return self.inner.sensed(v)
 
     def sensed_docs(self) -> tuple[Signal, ...]:
         return self.inner.sensed_docs()
 
     def signals(self, v: Any) -> dict[str, Array]:
+        """Returns the inner task's signals, remembered quantities and the memory's slots, {name:
+        (N, ...)}."""
         memory = {s.name: v.goal_memory[:, i : i + 1] for i, s in enumerate(self.automaton.slots)}
         return {**self.inner.signals(v), **self._remembered(v), **memory}
 
@@ -259,11 +278,13 @@ class GoalTask(TaskWrapper):
         return (*self.inner.signal_docs(), *extra)
 
     def expert(self, v: Any, rng: np.random.Generator) -> Array:
+        """Raises ValueError: a formula has no expert that could return an action (N, act_dim)."""
         raise ValueError(
             f"no scripted expert for {self.wanted}; train a policy: robo-rl train --formula"
         )
 
     def terminated(self, v: Any) -> Array | bool:
+        """(N,) bool: the inner task ends the episode or, with ``ends``, the formula has failed."""
         over = self.inner.terminated(v)
         return over | (self.automaton.column(v.goal_memory, FAILED) > 0) if self.ends else over
 

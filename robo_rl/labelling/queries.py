@@ -96,11 +96,13 @@ class ScriptedLabeller:
         return np.where(np.abs(gap) <= self.tie, 0.5, answer)
 
     def answers(self, episodes: EmbeddedEpisodes, first: Array, second: Array) -> Array:
-        """See ``Labeller``."""
+        """Answers (P,) by the dense reward of the segments' entries (P, L), as ``Labeller``
+        describes."""
         return self.ask(episodes.worth[first], episodes.worth[second])
 
     def ratings(self, episodes: EmbeddedEpisodes, films: Array) -> Array:
-        """See ``Labeller``; the rating is the fifth of all frames in which the reward lies."""
+        """Rates (P,) in which fifth of all frames the dense reward of the entries (P, L) lies, from
+        1 to 5."""
         edges = np.quantile(episodes.worth, np.linspace(0.0, 1.0, MOST - LEAST + 2)[1:-1])
         rating = LEAST + np.searchsorted(edges, episodes.worth[films].mean(axis=1))
         turned = self.rng.random(len(films)) < self.noise
@@ -108,8 +110,20 @@ class ScriptedLabeller:
 
 
 def sample_segments(episode: Array, length: int, count: int, rng: np.random.Generator) -> Array:
-    """Samples segments within episodes uniformly; ``episode`` (M,) has the episode of each entry.
-    Returns entries (count, length)."""
+    """Samples segments within episodes uniformly.
+
+    Args:
+        episode: (M,) the episode of each entry; entries of an episode follow each other.
+        length: The frames of a segment.
+        count: The number of segments.
+        rng: The random numbers.
+
+    Returns:
+        The entries (count, length) of the segments.
+
+    Raises:
+        ValueError: no episode is as long as a segment.
+    """
     starts = np.flatnonzero(episode[: len(episode) - length + 1] == episode[length - 1 :])
     if not len(starts):
         raise ValueError(f"no episode has the {length} frames of a segment")
@@ -146,9 +160,26 @@ def query_before_training(
     report: Told = lambda segments, answer: None,
     progress: Callable[[float], None] = lambda share: None,
 ) -> tuple[list[Head], PreferencePairs, dict[str, Any]]:
-    """(heads, all pairs, figures): ``known`` ones, of ``have`` answers, then those of the oracle
-    about ``episodes``, with a fit after each ``a_time`` of its answers. Nobody is asked about the
-    episodes that judge it."""
+    """Queries a labeller about segments of ``episodes`` and fits an ensemble to all answers.
+
+    No queries are about the episodes that test the fit.
+
+    Args:
+        episodes: The episodes, with an embedding of each frame.
+        oracle: The labeller; None: there are no further queries.
+        config: The settings of the queries.
+        head: The settings of the fit.
+        known: Pairs that were answered before.
+        have: The number of answers that these are made of.
+        report: ``report(segments, answers)`` is called after each batch of queries.
+        progress: Called with the share of the answers that there are.
+
+    Returns:
+        (the ensemble, all pairs, figures of the fit on the test episodes).
+
+    Raises:
+        ValueError: there are neither known pairs nor answers to fit.
+    """
     from reward_models.analysis.metrics import auc, or_none, spearman
     from reward_models.scorers.heads import fit_head
     from reward_models.scorers.preferences import (
@@ -284,8 +315,12 @@ class OnlineQueries(Hook):
         return stacked, np.stack(worth, axis=1).reshape(-1), np.repeat(np.arange(rows), steps)
 
     def state_dict(self) -> dict[str, Array]:
-        """Counters, random stream, answers and the env, for a checkpoint; the reward model saves
-        what it made of them."""
+        """Returns the counters, random stream, answers and env; the model is saved apart.
+
+        Returns:
+            ``counters`` (3,), ``stream`` (n,) uint8, the pairs' segments (P, L, D) and answers
+            (P,), and the env's arrays (N, ...).
+        """
         stream = json.dumps(self._rng.bit_generator.state).encode()
         return {
             "counters": np.array([self._rows, self.frames, self.asked]),
@@ -295,7 +330,7 @@ class OnlineQueries(Hook):
         }
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Continues from ``state_dict``."""
+        """Continues from ``counters`` (3,) and the other arrays that ``state_dict`` returned."""
         self._rows, self.frames, self.asked = (int(count) for count in saved["counters"])
         self._rng.bit_generator.state = json.loads(saved["stream"].tobytes())
         self.pairs = type(self.pairs)(**select_prefix(saved, "pairs"))

@@ -36,11 +36,11 @@ class VLMLabeller:
         return self.judge.name
 
     def answers(self, episodes: EmbeddedEpisodes, first: Array, second: Array) -> Array:
-        """Answers as ``Labeller.answers`` describes."""
+        """Answers (P,) about frames of the entries (P, L), as ``Labeller.answers`` describes."""
         return self._ask(self.judge.compare, (first, second), ANSWERS)
 
     def ratings(self, episodes: EmbeddedEpisodes, films: Array) -> Array:
-        """Rates as ``Labeller.ratings`` describes."""
+        """Rates (P,) frames of the entries (P, L), as ``Labeller.ratings`` describes."""
         return self._ask(self.judge.rate, (films,), RATINGS)
 
     def _ask(

@@ -87,6 +87,7 @@ class AsyncRewardReplayBuffer(ScoredReplayBuffer):
                 self._lateness.append(float(late.mean()))
 
     def relabel(self, model: RewardModel | None = None) -> None:
+        """Raises ValueError: a reward model in another process cannot be refitted."""
         raise ValueError("asynchronous scoring cannot refit the reward model during training")
 
     def figures(self) -> dict[str, float]:
@@ -100,9 +101,12 @@ class AsyncRewardReplayBuffer(ScoredReplayBuffer):
         self._far.close()
 
     def rings(self) -> dict[str, Array]:
+        """Returns the inherited arrays and ``late``, {name: (buffer_size, n_envs, ...)}."""
         return {**super().rings(), "late": self.late}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        """Continues from the pieces (k, n_envs, ...) of the ring; steps that were being scored are
+        sent again."""
         super().load_state_dict(saved)
         if self._far.under_way:
             self._far.close()

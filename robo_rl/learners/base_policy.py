@@ -174,7 +174,17 @@ def _written(columns: Mapping[str, int]) -> str:
 
 
 def approach(sim: VecSim) -> Array:
-    """The tip goes to the first thing that the observation says the way to, ever slower."""
+    """Returns the gain of a controller that moves the tip to an object, slower when it is near.
+
+    Args:
+        sim: The simulator; its observation has the vector from the tip to an object.
+
+    Returns:
+        (obs_dim, act_dim); the action is ``obs @ gain``, clipped.
+
+    Raises:
+        ValueError: the observation has no such vector, or actions have less than three entries.
+    """
     ways = [i for i, name in enumerate(sim.obs_names) if name.startswith("tip_to_")][:3]
     if len(ways) < 3 or sim.act_dim < 3:
         raise ValueError(
@@ -187,7 +197,10 @@ def approach(sim: VecSim) -> Array:
 
 
 def zero(sim: VecSim) -> Array:
-    """Every action is 0: what is learned is the whole policy, within the residual's scale."""
+    """Returns the gain (obs_dim, act_dim) of a controller whose every action is 0.
+
+    The residual is then the whole policy, within its scale.
+    """
     return np.zeros((sim.obs_dim, sim.act_dim))
 
 

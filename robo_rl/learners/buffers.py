@@ -55,6 +55,12 @@ class ScoredRolloutBuffer(RolloutBuffer):
         self.trace.add(self.env.last_step())
 
     def compute_returns_and_advantage(self, last_values: torch.Tensor, dones: Array) -> None:
+        """Scores the rollout, then computes returns and advantages as SB3 does.
+
+        Args:
+            last_values: (n_envs, 1) the values of the observations after the rollout.
+            dones: (n_envs,) bool, whether the last step ended an episode.
+        """
         end = self.trace.count
         self.output = self.scorer.score(self.trace, end - self.buffer_size, end)
         reward = self.output.reward
@@ -66,11 +72,12 @@ class ScoredRolloutBuffer(RolloutBuffer):
         super().compute_returns_and_advantage(last_values, dones)
 
     def state_dict(self) -> dict[str, Array]:
-        """What the next rollout needs of this one."""
+        """Returns the end of the trace, in pieces (k, n_envs, ...), which the next rollout's scores
+        need."""
         return self.trace.state_dict(self.scorer.reach)
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Continues from ``state_dict``."""
+        """Continues from the pieces (k, n_envs, ...) that ``state_dict`` returned."""
         self.trace.load_state_dict(saved)
 
 
@@ -93,6 +100,14 @@ class SavedReplayBuffer(NStepReplayBuffer):
         self.env, self.prior, self.share = _sb3_env(env), prior, share
 
     def add(self, obs: Array, next_obs: Array, action: Array, *rest: Any, **kwargs: Any) -> None:
+        """Adds a transition of all environments, with the executed action in place of ``action``.
+
+        Args:
+            obs: (n_envs, obs_dim) observations before the action.
+            next_obs: (n_envs, obs_dim) observations after it.
+            action: (n_envs, act_dim) the policy's output, which is not stored.
+            rest: The reward, done and infos of SB3's buffers.
+        """
         super().add(obs, next_obs, self.env.last_step().action, *rest, **kwargs)
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> ReplayBufferSamples:
@@ -125,7 +140,12 @@ class SavedReplayBuffer(NStepReplayBuffer):
         return {name: getattr(self, name) for name in names}
 
     def state_dict(self) -> dict[str, Array]:
-        """The filled part of the ring, as views of it."""
+        """Returns the filled part of the ring, as views of it.
+
+        Returns:
+            ``pos``, ``shape`` (2,) of the filled part, and each array of ``rings`` in pieces
+            (k, n_envs, ...); with a prior also its state.
+        """
         filled: dict[str, Array] = {}
         for name, ring in self.rings().items():
             filled |= add_prefix(f"ring/{name}", ring_pieces(ring, 0, self.size()))
@@ -134,7 +154,14 @@ class SavedReplayBuffer(NStepReplayBuffer):
         return {"pos": np.array(self.pos), "shape": shape, **filled, **add_prefix("prior", prior)}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Continues from ``state_dict``; ValueError when it does not fit."""
+        """Continues from the pieces (k, n_envs, ...) that ``state_dict`` returned.
+
+        Args:
+            saved: The arrays by name.
+
+        Raises:
+            ValueError: this buffer is smaller, or has another number of environments.
+        """
         size, rows = saved["shape"].tolist()
         if size > self.buffer_size or rows != self.n_envs:
             raise ValueError(
@@ -214,6 +241,8 @@ class ScoredReplayBuffer(SavedReplayBuffer):
         self._scored_to = end
 
     def rings(self) -> dict[str, Array]:
+        """Returns the inherited arrays and what each step was scored on, {name:
+        (buffer_size, n_envs, ...)}."""
         return {
             **super().rings(),
             "scored": self.scored,
@@ -223,6 +252,8 @@ class ScoredReplayBuffer(SavedReplayBuffer):
         }
 
     def state_dict(self) -> dict[str, Array]:
+        """Returns the ring in pieces (k, n_envs, ...), the trace and the step up to which it is
+        scored."""
         return {
             **super().state_dict(),
             **add_prefix("trace", self.trace.state_dict()),
@@ -230,6 +261,7 @@ class ScoredReplayBuffer(SavedReplayBuffer):
         }
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        """Continues from the pieces (k, n_envs, ...) and the trace that ``state_dict`` returned."""
         for name in select_prefix(saved, "ring/component"):
             self.components[name.rpartition("/")[0]] = np.zeros(self.rewards.shape, np.float32)
         super().load_state_dict(saved)

@@ -62,7 +62,16 @@ def save(learner: Learner, extra: Mapping[str, Any]) -> Checkpoint:
 
 
 def load(learner: Learner, checkpoint: Checkpoint) -> bool:
-    """Continues from ``checkpoint``; False when the simulator had to start new episodes."""
+    """Continues from ``checkpoint``; returns False when the simulator had to start new episodes.
+
+    Args:
+        learner: The learner, as it was made.
+        checkpoint: The checkpoint of one with the same settings.
+
+    Raises:
+        CheckpointError: another version wrote the checkpoint, or another learner or reward model
+            than this one.
+    """
     model, state, reward = learner.algorithm, checkpoint.state, learner.reward_model
     if (form := checkpoint.meta.get("format", 1)) != FORMAT:
         raise CheckpointError(
@@ -96,7 +105,10 @@ def load(learner: Learner, checkpoint: Checkpoint) -> bool:
 
 
 def weights_of(model: BaseAlgorithm) -> dict[str, Array]:
-    """Networks, optimiser moments and single tensors of an algorithm, by name."""
+    """Returns the networks, optimiser moments and single tensors of an algorithm, by name.
+
+    Each array has the shape of its tensor.
+    """
     found: dict[str, Array] = {}
     for name, saved in model.get_parameters().items():
         if "param_groups" in saved:  # an optimiser; its settings come from the config
@@ -108,6 +120,15 @@ def weights_of(model: BaseAlgorithm) -> dict[str, Array]:
 
 
 def load_weights(model: BaseAlgorithm, weights: Mapping[str, Array]) -> None:
+    """Sets the networks, optimiser moments and single tensors that ``weights_of`` returned.
+
+    Args:
+        model: The algorithm, whose tensors have the same names and shapes.
+        weights: {name: array}.
+
+    Raises:
+        CheckpointError: an array has another shape than its tensor.
+    """
     parameters = model.get_parameters()
     for name, current in parameters.items():
         part = {

@@ -110,6 +110,8 @@ class OffPolicyConfig(LearnerConfig):
         return 0 < share < 1
 
     def check(self, sim: VecSim) -> None:
+        """Raises ValueError where the settings, demonstrations or interventions do not fit
+        ``sim``."""
         super().check(sim)
         if self.demos:
             from robo_rl.learners.demo_replay import check_demos

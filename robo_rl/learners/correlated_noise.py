@@ -31,7 +31,7 @@ class CorrelatedNoise(nn.Module):
         self.register_buffer("now", torch.randn(rows, act_dim))
 
     def forward(self) -> Tensor:
-        """Returns the noise of the next step."""
+        """Returns the noise (rows, act_dim) of the next step."""
         fresh = (1.0 - self.kept.square()).sqrt()
         self.now = self.kept * self.now + fresh * torch.randn_like(self.now)
         return self.now

@@ -108,8 +108,11 @@ class DemoReplay(EpisodeTransitions):
         self.reward, self.version = self._flatten_episodes(scored.reward), scored.version
 
     def state_dict(self) -> dict[str, Array]:
-        """Returns the scores, and a hash of the demonstrations, which are replayed when it is
-        loaded."""
+        """Returns the scores and a hash of the demonstrations, which are replayed on loading.
+
+        Returns:
+            ``reward`` (n,), the reward model's ``version`` and ``sha256`` (32,) uint8.
+        """
         return {
             "reward": self.reward.copy(),
             "version": np.array(self.version),
@@ -117,7 +120,14 @@ class DemoReplay(EpisodeTransitions):
         }
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        """Continues from ``state_dict``; ValueError when it is of another data set."""
+        """Continues from ``reward`` (n,) and ``version`` as ``state_dict`` returned them.
+
+        Args:
+            saved: The arrays by name.
+
+        Raises:
+            ValueError: they are of other demonstrations.
+        """
         if saved["sha256"].tobytes() != self._sha256:
             raise ValueError(
                 "--demos must be the demonstrations that this run started with "

@@ -39,6 +39,16 @@ class HindsightReplayBuffer(SavedReplayBuffer):
     def add(
         self, obs: Array, next_obs: Array, action: Array, reward: Array, done: Array, infos: Any
     ) -> None:
+        """Adds one transition of all environments, and which goals hold after it.
+
+        Args:
+            obs: (n_envs, obs_dim) observations before the action.
+            next_obs: (n_envs, obs_dim) observations after it.
+            action: (n_envs, act_dim) the policy's output.
+            reward: (n_envs,) the task's reward.
+            done: (n_envs,) bool, the episode ended.
+            infos: SB3's infos.
+        """
         at = self.pos
         super().add(obs, next_obs, action, reward, done, infos)
         self._held -= self.reached[at].sum(axis=0)
@@ -97,12 +107,15 @@ class HindsightReplayBuffer(SavedReplayBuffer):
         return ReplayBufferSamples(*map(self.to_torch, of))
 
     def rings(self) -> dict[str, Array]:
+        """Returns the inherited arrays, ``reached`` (buffer_size, n_envs, goals) and ``ended``."""
         return {**super().rings(), "reached": self.reached, "ended": self.ended}
 
     def state_dict(self) -> dict[str, Array]:
+        """Returns the inherited arrays, ``steps`` and ``began`` (n_envs,)."""
         return {**super().state_dict(), "steps": np.array(self.steps), "began": self._began.copy()}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        """Continues from ``began`` (n_envs,) and the other arrays that ``state_dict`` returned."""
         super().load_state_dict(saved)
         self.steps, self._began = int(saved["steps"]), saved["began"].copy()
         self._held = self.reached[: self.size()].sum(axis=(0, 1)).astype(float)

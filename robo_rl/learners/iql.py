@@ -63,6 +63,7 @@ class IQLConfig(EnsembleConfig):
         return share == 1
 
     def check(self, sim: VecSim) -> None:
+        """Raises ValueError where there are no demonstrations, or settings do not fit ``sim``."""
         if not self.demos:
             raise ValueError("iql trains on a fixed dataset: give --demos DIR (robo-rl demos)")
         super().check(sim)

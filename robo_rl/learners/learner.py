@@ -148,9 +148,18 @@ def make_learner(
     device: str = "cpu",
     recipe: Recipe | None = None,
 ) -> Learner:
-    """The learner of ``config`` on ``sim``; without a reward model it learns the task's reward.
+    """Returns the learner of ``config`` on ``sim``.
 
-    ``recipe`` makes that model once more, in a process that scores while a policy learns.
+    Args:
+        config: The settings of a learner.
+        sim: The simulator, with ``config.num_envs`` environments.
+        reward_model: The reward; None: the task's own.
+        seed: The seed of all random numbers.
+        device: The torch device of the networks.
+        recipe: Makes the reward model again in a process that scores while the policy learns.
+
+    Raises:
+        ValueError: ``sim`` has another number of environments, or no learner has such settings.
     """
     if sim.num_envs != config.num_envs:
         raise ValueError(

@@ -58,7 +58,8 @@ class ObsNormaliser(nn.Module):
         self.register_buffer("scale", torch.ones(obs_dim))
 
     def take_at_least(self, std: float | Array) -> None:
-        """Sets ``least_std``."""
+        """Sets ``least_std``, one number for all columns or (obs_dim,) numbers in the columns'
+        units."""
         least = torch.as_tensor(std, dtype=torch.float64)
         self.least_std = least.to(self.least_std.device)
 
@@ -139,6 +140,7 @@ class NormalisedObs(BaseFeaturesExtractor):
         self.normaliser = normaliser
 
     def forward(self, observations: Tensor) -> Tensor:
+        """Returns the scaled observations (N, obs_dim)."""
         return self.normaliser(observations)
 
 

@@ -48,7 +48,15 @@ class PPOConfig(LearnerConfig):
 
 
 def build_ppo(config: PPOConfig, inputs: LearnerInputs) -> PPO:
-    """SB3's PPO."""
+    """Returns SB3's PPO; a reward model scores its rollouts, if there is one.
+
+    Args:
+        config: The settings.
+        inputs: The env, the scorer and the normaliser.
+
+    Raises:
+        ValueError: the steps of a rollout do not divide into the minibatches.
+    """
     from stable_baselines3 import PPO
     from stable_baselines3.common.buffers import RolloutBuffer
 

@@ -67,6 +67,7 @@ class ObsAndBase(BaseFeaturesExtractor):
         return torch.cat([scaled, base_action], dim=1)
 
     def forward(self, observations: Tensor) -> Tensor:
+        """Returns the scaled observations and the base's actions, (N, obs_dim + act_dim)."""
         return self.join(observations, self.base_action(observations))
 
     def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *rest: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -149,7 +150,7 @@ class _Actor(BasePolicy):
 
 
 def clipped(base_action: Tensor, scale: float, residual: Tensor) -> Tensor:
-    """``base_action + scale * residual`` within [-1, 1]."""
+    """Returns ``base_action + scale * residual`` within [-1, 1]; all are (N, act_dim)."""
     return torch.clamp(base_action + scale * residual, -1.0, 1.0)
 
 
@@ -203,6 +204,7 @@ class ResidualEnsemblePolicy(_ActorPolicy, EnsemblePolicy):
     actor_class = _ResidualSACActor
 
     def draw(self, obs: Tensor, noise: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Returns executed actions (N, act_dim), and the log densities (N,) of their residuals."""
         residual, log_prob = super().draw(obs, noise)
         return self.actor.over_base(obs, residual), log_prob
 
@@ -329,5 +331,7 @@ class ResidualActorModule(nn.Module):
         return self.extractor.base
 
     def forward(self, obs: Tensor, base_action: Tensor) -> Tensor:
+        """Returns the executed action (N, act_dim) for ``obs`` (N, obs_dim) and the base's
+        action."""
         residual = self.residual(self.extractor.join(obs, base_action))
         return clipped(base_action, self.scale, residual)

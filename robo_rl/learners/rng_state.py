@@ -11,7 +11,12 @@ Array = np.ndarray
 
 
 def rng_states() -> dict[str, Array]:
-    """The states of the global generators."""
+    """Returns the states of the global generators.
+
+    Returns:
+        ``numpy_keys`` (624,), ``numpy_rest`` (3,), and the bytes (n,) of ``torch`` and, with a GPU,
+        ``cuda``.
+    """
     _, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002 - SB3 draws from it
     state = {
         "numpy_keys": keys,
@@ -24,7 +29,7 @@ def rng_states() -> dict[str, Array]:
 
 
 def load_rng_states(saved: Mapping[str, Array]) -> None:
-    """Continues from ``rng_states``."""
+    """Continues from the arrays, such as ``numpy_keys`` (624,), that ``rng_states`` returned."""
     position, has_gauss, gauss = saved["numpy_rest"]
     legacy = ("MT19937", saved["numpy_keys"], int(position), int(has_gauss), float(gauss))
     np.random.set_state(legacy)  # noqa: NPY002 - SB3 draws from it

@@ -82,7 +82,7 @@ class ArmTransitions(EpisodeTransitions):
         self.by_model = False
 
     def add(self, part: dict[str, Array]) -> None:
-        """Another episode."""
+        """Adds an episode, {name: (T, ...)} as ``episode_transitions`` returns it."""
         self._parts.append(part)
         self.use(self.by_model)
 
@@ -104,11 +104,22 @@ class ArmTransitions(EpisodeTransitions):
 def episode_transitions(
     one: LoggedEpisode, rewards: Array | None, episodic: bool = False
 ) -> dict[str, Array]:
-    """An episode as steps.
+    """Returns an episode as transitions.
 
-    The verdict pays 1 where the goal was reached, and the episode ends there, as one does that the
-    filter stopped; time that is up ends nothing. A model pays every step, so none is an end but a
-    stop, unless its pay is ``episodic``.
+    The verdict's reward is 1 where the goal was reached, and the episode ends there; it also ends
+    where the safety filter stopped it. The time limit is not such an end. A model rewards every
+    step, so only a stop is an end, unless its reward is ``episodic``.
+
+    Args:
+        one: The episode.
+        rewards: (T,) the model's rewards; None: 0.
+        episodic: Whether the model's reward is for the whole episode, which then ends at its last
+            step.
+
+    Returns:
+        ``obs`` and ``next_obs`` (T, obs_dim), ``action`` (T, act_dim), the rewards and ends of
+        ``verdict`` and ``model`` (T,), ``last`` (T,), ``by_hand`` (T+1,), ``success``, and
+        ``published``: the number of the acting policy, -1 where the log does not say.
     """
     last = np.arange(len(one.action)) == len(one.action) - 1
     stopped = last & (one.judge == FILTER)
@@ -355,7 +366,7 @@ class ArmLearner:
 
 
 def keep_episode(path: Path, part: dict[str, Array]) -> None:
-    """Writes what was read of an episode, whole or not at all."""
+    """Writes the transitions of an episode, {name: (T, ...)}, to a file, whole or not at all."""
     path.parent.mkdir(exist_ok=True)
     partial = path.with_suffix(".part.npz")
     np.savez(partial, **part)

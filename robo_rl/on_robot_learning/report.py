@@ -36,7 +36,11 @@ def write_page(run: RunDir, config: OnRobotConfig, status: LearnerStatus, left_o
 
 
 def episodes_by_driver(rows: dict[str, Array]) -> dict[str, Array]:
-    """Returns {who was in control: indices of the episodes with a verdict}."""
+    """Returns {who was in control: (n,) bool, which episodes with a verdict}.
+
+    Args:
+        rows: {column: (n,)} the table of the episodes.
+    """
     judged = np.isfinite(rows["success"])
     hand = rows["by_hand"] > 0.5
     plain = (rows["explore"] == 0) & ~hand

@@ -125,7 +125,16 @@ class _ByModel:
 
 
 def episode_frames(one: LoggedEpisode, camera: str, size: tuple[int, int] | None) -> Array:
-    """Pictures (T+1, H, W, 3) uint8 of ``camera``: at each observation the newest there was."""
+    """Returns the newest frame of ``camera`` at each observation, (T+1, H, W, 3) uint8.
+
+    Args:
+        one: The episode.
+        camera: The camera's name in the log.
+        size: (height, width) px of the frames; None: as they were taken.
+
+    Raises:
+        ValueError: the log has no frames of this camera.
+    """
     taken = one.frames.get(camera, [])
     if not taken:
         known = ", ".join(one.frames) or "none"

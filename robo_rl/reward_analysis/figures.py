@@ -58,8 +58,17 @@ class JudgedReward:
 
 
 def state_value(model: RewardModel | None) -> Callable[[Coverage], Array] | None:
-    """What EPIC asks of a reward: its mean over successors and actions of the coverage, from each
-    state. Of ours only a program can look at the state that it leaves."""
+    """Returns the function that computes a reward's mean of leaving each state, which EPIC needs.
+
+    The mean is over random successors and actions of the coverage. Only a program that reads the
+    state before an action differs between the states that are left.
+
+    Args:
+        model: The reward model; None: a control.
+
+    Returns:
+        A function from a coverage to (T+1, N); None where the mean is the same for all states.
+    """
     if not isinstance(model, ProgramReward):
         return None
     if not any(read.previous for read in model.program.lowered.inputs):

@@ -35,7 +35,14 @@ def check_progress(path: Path, sources: Sequence[Path], whole: bool) -> None:
 
 
 def bounds_of(scored: Sequence[Mapping[str, Any]]) -> Bounds:
-    """The quantiles of all scores that are progress 0 and 1, as a scene's are phi 0 and 1."""
+    """Returns the quantiles of all scores that become progress 0 and 1, like phi of a scene.
+
+    Args:
+        scored: The figures of each episode, with its ``score``.
+
+    Raises:
+        ValueError: all scores are the same.
+    """
     from reward_models.vision.clip_score import QUANTILES
 
     low, high = np.quantile(np.concatenate([one["score"] for one in scored]), QUANTILES)

@@ -191,7 +191,13 @@ def _covered(coverage: Coverage) -> dict[str, Figures]:
 
 
 def best_paid_failures(verdict: RewardReport, name: str, columns: Array) -> Array:
-    """Returns those of ``columns`` that end in failure, the highest reward at their ends first."""
+    """Returns those of ``columns`` that end in failure, by the reward at their ends, highest first.
+
+    Args:
+        verdict: The evaluated rewards on a coverage.
+        name: The reward.
+        columns: (n,) episodes of the coverage.
+    """
     pay, lost = end_scores(verdict.paid[name], verdict.cover), episode_outcomes(verdict.cover) < 2
     some = columns[lost[columns]]
     return some[np.argsort(-pay[some], kind="stable")]

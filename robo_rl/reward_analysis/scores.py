@@ -93,7 +93,13 @@ Pay = Callable[[Coverage, StepSelection], SelectionScores]
 def segment_of(
     cover: Coverage, way: StepSelection, render: Callable[[Array, str], Array]
 ) -> Segment:
-    """What a reward sees of stretches of a coverage, its states drawn by ``render``."""
+    """Returns the Segment that a reward model scores for selected steps of a coverage.
+
+    Args:
+        cover: The episodes.
+        way: The selected steps.
+        render: ``render(states (k, nstate), camera)`` returns frames (k, H, W, 3) uint8.
+    """
     entry, action, column = way.entry, way.action, way.column
     return Segment(
         {name: s[entry, column] for name, s in cover.signals.items()},
@@ -145,25 +151,32 @@ def by_entry(values: Callable[[Coverage], Array]) -> Pay:
 
 
 def dense(cover: Coverage) -> Array:
-    """The task's own hand-written reward."""
+    """Returns the task's own hand-written reward (T, N)."""
     return cover.dense
 
 
 def sparse(cover: Coverage) -> Array:
-    """1 where the goal holds."""
+    """Returns the judge's verdict (T, N) bool after each action."""
     return cover.success
 
 
 def shaped(cover: Coverage, gamma: float) -> Array:
-    """The dense reward, or where there is none the sparse one, shaped by 10 times the nearness:
-    the same incentives, so its distance to it is what a distance fails to see through."""
+    """Returns a shaped reward (T, N) with the incentives of the dense reward or of the sparse one.
+
+    The sparse one is taken where there is no dense one. It is shaped by 10 times the negative
+    distance, so its distance to that reward shows what a reward distance fails to see through.
+
+    Args:
+        cover: The episodes.
+        gamma: The discount per step.
+    """
     base = np.where(np.isnan(cover.dense), cover.success, cover.dense)
     nearness = -10.0 * cover.distance
     return base + gamma * nearness[1:] - nearness[:-1]
 
 
 def random(cover: Coverage) -> Array:
-    """A fixed random network of the observation: a reward about nothing that was asked."""
+    """Returns a reward (T, N) without meaning: a fixed random network of the observation."""
     rng = np.random.default_rng(0)
     scale = cover.obs[0].std(axis=0) + 1e-3
     wide = rng.normal(size=(cover.obs.shape[2], 64)) / np.sqrt(cover.obs.shape[2])

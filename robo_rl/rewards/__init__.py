@@ -151,7 +151,15 @@ def make_reward(
 
 
 def check_settings(name: str, settings: RewardConfig | None) -> RewardConfig:
-    """``settings`` if they are those of the reward called ``name``, its defaults for None."""
+    """Returns ``settings`` if they are those of the reward ``name``, and its defaults for None.
+
+    Args:
+        name: The reward's name.
+        settings: Its settings.
+
+    Raises:
+        ValueError: the reward is unknown, or its settings are of another type.
+    """
     expected = reward_type(name).settings
     if settings is None:
         return expected()

@@ -100,6 +100,11 @@ class FrameRewardVecWrapper(VecEnvWrapper):
         return self.venv.reset()
 
     def step_wait(self) -> tuple[Any, Array, Array, list[dict[str, Any]]]:
+        """Returns SB3's step with the rewards (N,) float32 of the frames; infos have the env's own.
+
+        Raises:
+            ValueError: the envs are not wrapped in ``WithFrames``.
+        """
         obs, own, dones, infos = self.venv.step_wait()
         if any(FRAME not in info for info in infos):
             raise ValueError(

@@ -134,7 +134,14 @@ def sample(encoder: Encoder) -> VideoSimilarityReward:
 
 
 def build(request: RewardRequest) -> BuiltReward:
-    """A Film, scaled by the scene's scattered and random states."""
+    """Returns the reward of a video or a sentence, calibrated on states of the scene.
+
+    Args:
+        request: The settings, the env, the goal and the video's path.
+
+    Raises:
+        ValueError: a sentence is given with a formula that needs a temporal order.
+    """
     from reward_models.vision.encoders import make_encoder
 
     config, env = request.settings, request.env
