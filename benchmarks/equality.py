@@ -75,7 +75,7 @@ def leaves(value: Any, spec: dict[str, Any], at: str = "") -> Iterator[tuple[str
         for number, inner in enumerate(value):
             yield from leaves(inner, spec, f"{at}/{number}")
     else:
-        yield at, value
+        yield at, spec["renamed"].get(value, value) if isinstance(value, str) else value
 
 
 def contents(file: Path, spec: dict[str, Any]) -> dict[str, Any]:
@@ -101,8 +101,8 @@ def same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and (a == b or (a != a and b != b))
 
 
-def differences(before: Path, after: Path, spec: dict[str, Any]) -> tuple[int, list[str]]:
-    """The number of values compared, and each place where the two files differ."""
+def differences(before: Path, after: Path, spec: dict[str, Any]) -> tuple[int, list[str], int]:
+    """The number of values compared, each place that changed or is gone, and how many are new."""
     a, b = contents(before, spec), contents(after, spec)
     places = [
         f"{key}: {_short(a[key])} -> {_short(b[key])}"
@@ -110,8 +110,7 @@ def differences(before: Path, after: Path, spec: dict[str, Any]) -> tuple[int, l
         if not same(a[key], b[key])
     ]
     places += [f"{key}: only before" for key in a.keys() - b.keys()]
-    places += [f"{key}: only after" for key in b.keys() - a.keys()]
-    return len(a), sorted(places)
+    return len(a), sorted(places), len(b.keys() - a.keys())
 
 
 def _short(value: Any) -> str:
@@ -121,7 +120,7 @@ def _short(value: Any) -> str:
 
 
 def compare(number: int, command: dict[str, Any], works: list[Path], spec: dict) -> dict[str, Any]:
-    """Compares all results of one command: files, values, and the places that differ."""
+    """Compares all results of one command: files, values, new values, and places that differ."""
     names = [f"stdout{number}.json"]
     for result in command.get("results", []):
         files: set[str] = set()
@@ -129,15 +128,16 @@ def compare(number: int, command: dict[str, Any], works: list[Path], spec: dict)
             found = [work / result, *(work / result).rglob("*")]
             files |= {str(f.relative_to(work)) for f in found if f.suffix in COMPARED}
         names += sorted(files)
-    values, places = 0, []
+    values, new, places = 0, 0, []
     for name in names:
         if missing := [work.name for work in works if not (work / name).is_file()]:
             places.append(f"{name}: not in {', '.join(missing)}")
             continue
-        count, found = differences(works[0] / name, works[1] / name, spec)
+        count, found, more = differences(works[0] / name, works[1] / name, spec)
         values += count
+        new += more
         places += [f"{name} {place}" for place in found]
-    return {"files": len(names), "values": values, "differences": places}
+    return {"files": len(names), "values": values, "new": new, "differences": places}
 
 
 def main() -> int:
@@ -152,7 +152,7 @@ def main() -> int:
         work = (options.keep / side).resolve()
         work.mkdir(parents=True, exist_ok=True)
         works.append((checkout(commit, work.with_name(f"{side}-tree")), work))
-    print("| command | files | values | differences |\n|---|---|---|---|")
+    print("| command | files | values | differences | new |\n|---|---|---|---|---|")
     differing = 0
     for number, command in enumerate(spec["command"], 1):
         if options.only and number not in options.only:
@@ -163,9 +163,9 @@ def main() -> int:
         found = result["differences"]
         differing += bool(found)
         line = f"| `{' '.join(command['argv'])}` | {result['files']} | {result['values']} |"
-        print(line, len(found), "|", flush=True)
-        for place in found[:20]:
-            print("    ", place, file=sys.stderr)
+        print(line, len(found), "|", result["new"], "|", flush=True)
+        for place in found:
+            print(f"{number}: {place}", file=sys.stderr)
     return int(differing > 0)
 
 

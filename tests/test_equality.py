@@ -33,7 +33,7 @@ def differences(works: list[Path]) -> list[str]:
 
 def test_equal_results_have_no_difference(works: list[Path]) -> None:
     result = compare(1, {"results": ["run"]}, works, SPEC)
-    assert result == {"files": 4, "values": 4, "differences": []}
+    assert result == {"files": 4, "values": 4, "new": 0, "differences": []}
 
 
 def test_one_bit_of_a_weight_is_a_difference(works: list[Path]) -> None:
@@ -52,6 +52,12 @@ def test_another_type_of_array_is_a_difference(works: list[Path]) -> None:
 def test_a_figure_of_a_table_is_a_difference(works: list[Path]) -> None:
     (works[1] / "run" / "metrics.csv").write_text("step,seconds\n2,1.0\n")
     assert differences(works) == ["run/metrics.csv /0/step: '1' -> '2'"]
+
+
+def test_a_further_value_is_new(works: list[Path]) -> None:
+    (works[1] / "stdout1.json").write_text('{"baseline": 0.0}')
+    result = compare(1, {"results": ["run"]}, works, SPEC)
+    assert (result["new"], result["differences"]) == (1, [])
 
 
 def test_a_missing_file_is_a_difference(works: list[Path]) -> None:
