@@ -31,6 +31,17 @@ SHARED = [
 ]
 
 
+def parameters(cls: type) -> set[str]:
+    """The names that ``cls(...)`` takes, with those that its ``**options`` hand to a base class."""
+    names: set[str] = set()
+    for base in (base for base in cls.__mro__ if "__init__" in vars(base)):
+        taken = inspect.signature(base.__init__).parameters.values()
+        names |= {p.name for p in taken}
+        if not any(p.kind is p.VAR_KEYWORD for p in taken):
+            break
+    return names
+
+
 def test_shared_arm_code_names_no_arm() -> None:
     table = ROOT / "real_robot" / "arms" / "__init__.py"
     named = [
@@ -49,12 +60,12 @@ def test_arm_spec_refers_to_existing_classes_and_options(name: str) -> None:
     pytest.importorskip(arm.client, reason=f"pip install 'robo-rl[{arm.extra}]'")
     driver, emulator = arms.load(arm.driver), arms.load(arm.emulator)
     assert issubclass(emulator, Emulator) and issubclass(driver, RobotDriver)
-    takes = inspect.signature(driver).parameters
+    takes = parameters(driver)
     options = {field for field in DeployCommand.__dataclass_fields__}
-    assert {*arm.settings} <= takes.keys() & options and {*arm.unhurried} <= takes.keys()
-    assert {*arm.emulator_settings} <= inspect.signature(emulator).parameters.keys()
+    assert {*arm.settings} <= takes & options and {*arm.unhurried} <= takes
+    assert {*arm.emulator_settings} <= parameters(emulator)
     assert arm.found_by in options and name in sims.ROBOTS
-    assert {*arm.paced} <= takes.keys()
+    assert {*arm.paced} <= takes
     assert hasattr(driver, "joints_with_torque")  # what is asked of an arm that was left
     assert f"{arm.extra} = [" in (ROOT / "pyproject.toml").read_text()
 

@@ -30,7 +30,6 @@ from robo_rl.cli import main
 from robo_rl.commands import reading_offers
 from robo_rl.commands.reading_offers import with_reading_offers
 from robo_rl.commands.train import parse_train
-from robo_rl.config.train_config import TrainConfig
 from robo_rl.goals.proposer_training import train_proposer
 from robo_rl.goals.reading import NotRead, read_goal
 from robo_rl.training import train
@@ -195,11 +194,11 @@ class Training(Exception):
 def test_accepted_suggestion_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = []
 
-    def begin(env: object, model: object, config: TrainConfig, *rest: object) -> None:
-        begun.append(config)
+    def begin(training: train._Training, run: object) -> None:
+        begun.append(training.config)
         raise Training
 
-    monkeypatch.setattr(train, "_fitted", begin)
+    monkeypatch.setattr(train._Training, "learn", begin)
     args = [
         "train",
         "reach",

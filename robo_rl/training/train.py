@@ -187,7 +187,7 @@ class _Training:
             if self.resolved.judged:
                 rows = {**self.exam, **self._rows(), "progress": progress}
                 baselines = measure_baselines(task, **rows)
-                self.say(f"what learns nothing reaches: {baselines.line()}")
+                self.say(f"baselines: {baselines.line()}")
                 self.timer.end_phase("floors")
         if isinstance(self.env, GymnasiumEnv):
             self.env.frame_size = getattr(self.made.model, "frame_size", None)
