@@ -175,7 +175,7 @@ def run_episodes(
         policy: The process in which the policy runs; None: it runs in this one.
         monitor: The live display, which may also stop a run.
         latch: Where a fault of the arm is stored.
-        config: The settings of each run; None: those of the stage.
+        config: The settings of each run; None: the defaults, in real time where ``stage`` is.
         human: ``human(scene, seed)`` makes the operator who may take over in a scene.
         dial: As in ``real_robot.run``.
         shadow: As in ``real_robot.run``.

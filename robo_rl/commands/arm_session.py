@@ -54,8 +54,8 @@ def run_arm_session(
         filmed: The emulated arm has a camera.
 
     Returns:
-        0 if all episodes ended by themselves; 1 if a fault or the safety filter stopped one, or the
-        policy's process ended.
+        0 if all episodes ended by themselves, else 1: after a fault, a stop by the safety filter or
+        a signal, or when the policy's process ended.
 
     Raises:
         OSError: a log could not be written to its end.

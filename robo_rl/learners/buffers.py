@@ -241,8 +241,8 @@ class ScoredReplayBuffer(SavedReplayBuffer):
         self._scored_to = end
 
     def rings(self) -> dict[str, Array]:
-        """Returns the inherited arrays and what each step was scored on, {name:
-        (buffer_size, n_envs, ...)}."""
+        """Returns {name: (buffer_size, n_envs, ...)}: the inherited arrays, and which steps are
+        scored, by which version of the reward model, with which components."""
         return {
             **super().rings(),
             "scored": self.scored,

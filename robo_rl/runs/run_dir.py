@@ -297,7 +297,7 @@ class RunDir:
             The run.
 
         Raises:
-            KeyboardInterrupt: Ctrl-C stopped it; the message says how a run that can be resumed is.
+            KeyboardInterrupt: Ctrl-C stopped it; the message has the command that resumes the run.
         """
         new = [folder for folder in (path, path.parent) if not resume and not folder.exists()]
         run = cls.open(path) if resume else cls.create(path, config)
