@@ -36,7 +36,7 @@ class ArmLayout:
 
 
 def has_arm(task: Task[Any]) -> bool:
-    """Whether ``task`` moves an arm, so that its policies can run on one."""
+    """Returns whether ``task`` moves an arm, so that its policies can run on one."""
     return bool(getattr(task, "robot", None))
 
 

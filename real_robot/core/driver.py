@@ -280,7 +280,7 @@ class RobotDriver(Protocol):
         ...
 
     def last_target(self) -> Target | None:
-        """What the device last took as its target; None where it holds by itself, where it is."""
+        """Returns the target that the device last took; None where it holds its own position."""
         ...
 
     def relax(self) -> dict[str, bool]:

@@ -107,7 +107,7 @@ class PolicyRunner:
         return ""
 
     def ages(self, now: float) -> dict[str, float]:
-        """{object: s since the pose that was last acted on was seen}."""
+        """Returns {object: age s of the pose that was last acted on}."""
         return {name: now - pose.t for name, pose in self._poses.items()}
 
     def target(self, state: RobotState, index: int, goal: Array, gripper: float) -> TargetRequest:

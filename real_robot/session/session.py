@@ -76,7 +76,7 @@ class OperatorControl:
         self.verdict = ""  # the person's, which ends the run
 
     def read(self) -> OperatorInput | None:
-        """What the person wants now."""
+        """Returns the operator's newest input."""
         return self._human.read() if self._human else None
 
     def has_arm(self, hand: OperatorInput | None, command: Array, now: float, has: bool) -> bool:

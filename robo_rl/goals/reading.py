@@ -50,7 +50,7 @@ class NotRead(ValueError):
         self.offer(goal.offers())
 
     def offer(self, offers: tuple[Offer, ...]) -> None:
-        """Offers these instead."""
+        """Replaces the suggested goals, and the message that lists them."""
         goal, before, self.offers = self.goal, self.before, offers
         assert goal.refusal is not None
         why = goal.refusal.why
@@ -81,7 +81,7 @@ class ReadGoal:
     card: TaskCard
 
     def offers(self) -> tuple[Offer, ...]:
-        """Up to three formulas that a sentence that was not read may have meant."""
+        """Returns up to three goals that a sentence that was not read may have meant."""
         if self.formula is not None:
             return ()
         from reward_models.goals.suggestions.proposer import load_shipped  # as heavy as the reader
@@ -90,7 +90,7 @@ class ReadGoal:
         return self.offered(found)
 
     def offered(self, formulas: Iterable[Formula]) -> tuple[Offer, ...]:
-        """Returns the suggested goal as a ReadGoal."""
+        """Returns each formula as an offer: a goal of the task, a sentence, or the formula."""
         return tuple(_offer(formula, self.card) for formula in formulas)
 
     @property
@@ -167,12 +167,12 @@ class StatedGoal:
 
 
 def read_goal(task: Task[Any], text: str) -> ReadGoal:
-    """``text`` against a task: a sentence, or the key of one of its goals."""
+    """Reads ``text`` against a task: a sentence, or the key of one of its goals."""
     return read_card_goal(from_dict(task.card()), text)
 
 
 def read_card_goal(card: TaskCard, text: str) -> ReadGoal:
-    """``text`` against a task's card: a sentence, or the key of one of its goals."""
+    """Reads ``text`` against a task's card: a sentence, or the key of one of its goals."""
     text = card.goals.get(text, text)
     formula, refusal = _read(text, card)
     meant, key = None if formula is None else _meant(formula, card), ""

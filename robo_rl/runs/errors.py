@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def is_user_error(error: Exception) -> bool:
-    """Whether an error is a person's mistake or the machine's state, not a bug of ours."""
+    """Returns whether an error is a user's mistake or the machine's state, not a bug of ours."""
     from real_robot.core.driver import RobotFault
     from reward_models.remote.transport import BudgetSpent, ModelError
     from robo_rl.runs.run_dir import CheckpointError

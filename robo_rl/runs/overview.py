@@ -63,7 +63,7 @@ def run_paths(folder: Path) -> list[Path]:
 
 
 def summary(path: Path) -> RunSummary:
-    """What is known of the run in ``path``."""
+    """Returns the figures and settings of the run in ``path``."""
     run = RunDir.open(path)
     config, result = run.config, run.result if run.finished else {}
     judged = result.get("evaluation") or {}
@@ -86,7 +86,7 @@ def summary(path: Path) -> RunSummary:
 
 
 def size_of(path: Path) -> int:
-    """Bytes of all files under ``path``; 0 where it is gone."""
+    """Returns the bytes of all files under ``path``; 0 where it is gone."""
     return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 
 
@@ -141,7 +141,7 @@ def _differing(tables: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def prunable(paths: Sequence[Path], *, checkpoints: bool) -> dict[Path, int]:
-    """{folder that can be removed: its bytes} of runs that no process is training in.
+    """Returns {folder that can be removed: its bytes} of runs that no process is training in.
 
     Args:
         paths: run folders.

@@ -73,7 +73,7 @@ class Checkpoint:
 
 
 def jsonable(value: Any) -> Any:
-    """``value`` as JSON types: dataclasses become dicts, tuples lists, paths and enums strings."""
+    """Returns ``value`` as JSON types: dataclasses as dicts, tuples as lists, others as text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: jsonable(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -152,7 +152,7 @@ class CsvTable:
             csv.DictWriter(file, self._columns, lineterminator="\n").writerow(row)
 
     def read(self) -> dict[str, Array]:
-        """{column: (rows,)}; float with nan for blanks, or str where not numbers."""
+        """Returns {column: (rows,)}; float with nan for blanks, or str where not numbers."""
         columns, rows = self._read()
         found: dict[str, Array] = {}
         for name in columns:
@@ -426,7 +426,7 @@ class RunDir:
         self._metrics.append(row)
 
     def metrics(self) -> dict[str, Array]:
-        """{column: (rows,)} of metrics.csv; float with nan for blanks, or str where not numbers."""
+        """Returns {column: (rows,)} of metrics.csv; float, nan for blanks, or str of other text."""
         return self._metrics.read()
 
     def spent(self) -> dict[str, float]:
