@@ -24,11 +24,8 @@ RUN = [page for page in READ if page.commands]
 PARSED = {
     f"docs/{name}.md"
     for name in (
-        "concepts/judge-and-baselines",
         "how-to/choose-a-reward",
-        "how-to/datasets",
         "how-to/slow-rewards",
-        "how-to/train-a-clip",
         "maintainers/figures",
         "reference/tasks",
         "tutorials/any-environment",
