@@ -20,6 +20,11 @@ def test_check_table_has_a_line_per_goal_and_an_exit_code(
     arguments = ["--tasks", "drawer", "--robots", "ur5e", "--episodes", "4", "--steps", "64"]
     assert check.main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split(" | ")[3:6] == [
+        "expert successes of 4",
+        "64 random steps",
+        "single env vs batch",
+    ]
     assert [line.split(" | ")[2] for line in lines[2:]] == ["open", "close"]
     assert all(line.endswith("| 4 | finite | equal | passes |") for line in lines[2:])
     # An expert that stands still is found out.

@@ -564,11 +564,22 @@ def test_grammar_parses_wording(task: str, text: str, formula: str) -> None:
             "open takes no number in rad; it takes a share (halfway, 60 %)",
         ),
         ("reach", "go back to where you started", "say what comes before"),
+        (
+            "drawer",
+            "open the drawer at most 50 %",
+            "open does not take a maximum; it takes a minimum",
+        ),
         ("drawer", "open the drawer 15 cm", "the drawer slides at most 10 cm"),
         ("push", "lift the cube by 5 cm", "cannot be lifted"),
         ("button", "press the button without ever pressing it", "conflicts with the goal"),
         ("reach", "touch the ball, then the cube slowly", "to all of it, or to one part"),
         ("ant", "walk forward slowly", "give one, as in 'at 0.5 m/s'"),
+        (
+            "ant",
+            "walk forward at 2 m/s, never faster than 1 m/s",
+            "the speed limit of 1 m/s conflicts with the pace of 2 m/s: give a pace below the "
+            "limit, as in 'at 0.5 m/s'",
+        ),
         ("hopper", "kneel for a second", "does not apply to the"),
         ("push", "push the cube to the ball while staying far from the can", "only at the end"),
         ("push", "push it to the ball", "unclear what 'it' refers to"),

@@ -205,7 +205,9 @@ def _pushed(
     """Adds the two stages of a push; answers (progress of the atom, whether it holds)."""
     found = _measured(atom, card)
     if not (way := found.way(atom)):
-        raise no_template(atom, "it gives no direction to push the object")
+        raise no_template(
+            atom, "the goal names neither a direction nor a target to push the object to"
+        )
     hand = next(e for e in card.entities if role(e) == "gripper")
     tip = p.read(hand) if structure.gated or structure.approach != "none" else ""
     mover = p.read(card.entity(atom.subject))

@@ -92,7 +92,9 @@ def judge_rewards(
     """Evaluates rewards of one goal. Raises ValueError where the goal has no success judge."""
     task, goal = subject.task, subject.goal
     if not goal.key:
-        raise ValueError(f"a reward is evaluated against a success judge: {goal.truth}")
+        raise ValueError(
+            f"a reward can be evaluated only for a goal with a success judge: {goal.truth}"
+        )
     made: dict[str, BuiltReward] = {}
     spoken: dict[str, Figures | None] = {}
     with contextlib.closing(BatchEnv(task, 1)) as env:

@@ -1,8 +1,9 @@
-"""What the arm tasks promise, measured: ``python -m sims.envs.check``.
+"""Checks of the arm tasks: ``python -m sims.envs.check``.
 
 For every task and arm: how often the scripted expert succeeds, whether 10,000 random steps stay
-finite, whether row k alone is row k of 16 bit for bit, and Gymnasium's own ``check_env``.
-``python -m sims.envs.check --sheet FILE.png`` draws every task, arm and camera instead.
+finite, whether a single environment equals the same one in a batch of 16 bit for bit, and
+Gymnasium's own ``check_env``. ``python -m sims.envs.check --sheet FILE.png`` renders every task,
+arm and camera instead.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def expert_success(name: str, robot: str, goal: str, episodes: int) -> int:
 
 
 def random_steps_are_finite(name: str, robot: str, steps: int) -> bool:
-    """Whether ``steps`` uniform random steps give finite numbers and no diverged row."""
+    """Whether ``steps`` uniform random steps give finite numbers and no diverged environment."""
     env = make(name, 16, seed=SEED, robot=robot)
     env.reset()
     rng = np.random.default_rng(SEED)
@@ -64,7 +65,7 @@ def random_steps_are_finite(name: str, robot: str, steps: int) -> bool:
 
 
 def single_env_matches_batch(name: str, robot: str) -> bool:
-    """Whether row 11 of 16 and ``rows=[11]`` are the same, bit for bit, over two episodes."""
+    """Whether environment 11 alone equals environment 11 of 16, bit for bit, over two episodes."""
     many = make(name, 16, seed=SEED, robot=robot)
     one = make(name, 1, seed=SEED, robot=robot, rows=[11])
     rng = np.random.default_rng(SEED)
@@ -92,9 +93,10 @@ def passes_gymnasium_check(name: str, robot: str) -> bool:
 def check(tasks: list[str], robots: list[str], episodes: int, steps: int) -> bool:
     """Prints a Markdown table, one line per task, arm and goal; whether all of it holds."""
     print(
-        f"| task | arm | goal | expert, of {episodes:,} | {steps:,} random steps | rows=[k]", end=""
+        f"| task | arm | goal | expert successes of {episodes:,} | {steps:,} random steps "
+        "| single env vs batch | check_env |\n| --- | --- | --- | --- | --- | --- | --- |",
+        flush=True,
     )
-    print(" | check_env |\n| --- | --- | --- | --- | --- | --- | --- |", flush=True)
     fine = True
     for name, robot in cases(tasks, robots):
         sound = (

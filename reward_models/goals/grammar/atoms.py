@@ -27,6 +27,12 @@ _AMOUNTS = {
     "rad": "an angle (30 degrees)",
     "m/s": "a speed (10 cm/s)",
 }
+_BOUNDS = {
+    "least": "a minimum",
+    "most": "a maximum",
+    "just": "an exact value",
+    "tolerance": "a tolerance",
+}
 
 
 _CORNERS = [(x, y) for x in ("at_front", "at_back") for y in ("on_left", "on_right")]
@@ -364,7 +370,11 @@ class AtomBuilder:
         for bound, value in said.items():
             if value is not None:
                 if bound not in slots:
-                    raise self.refuse("unsupported", f"{name} takes no number for {bound!r}")
+                    raise self.refuse(
+                        "unsupported",
+                        f"{name} does not take {_BOUNDS[bound]}; "
+                        f"it takes {' and '.join(_BOUNDS[slot] for slot in slots)}",
+                    )
                 numbers[slots[bound].name] = value
         return self._with_numbers(name, terms, numbers)
 

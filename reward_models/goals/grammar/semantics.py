@@ -670,10 +670,11 @@ class SemanticInterpreter:
             self._number_of(a, "pace") for a in wanted if a.predicate in ("forward", "backward")
         ]
         slow = [self._number_of(a, "speed") for a in lasting if a.predicate == "slower"]
-        if any(speed <= pace for speed in slow for pace in paces):
+        if slow and paces and min(slow) <= max(paces):
             raise self.refuse(
                 "ambiguous",
-                "the speed limit and the pace conflict: give a pace, as in 'at 0.5 m/s'",
+                f"the speed limit of {min(slow):g} m/s conflicts with the pace of {max(paces):g} "
+                f"m/s: give a pace below the limit, as in 'at {min(slow) / 2:.3g} m/s'",
             )
         handled = {a.terms[0] for a in wanted if a.terms[0] != self.actor}
         for one in self.constraints:
