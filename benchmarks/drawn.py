@@ -127,14 +127,14 @@ def measure(of: Drawn, place: RowFolder) -> dict[str, Any]:
     """Success of the policy that learned the drawn goal, with its floors."""
     task, rejected = goal_of(of)
     made = task.inner.unwrapped
-    config = replace(of.config, task=made.name, robot=made.robot, formula=str(task.wanted))
+    config = replace(of.config, task=made.name, robot=made.robot, formula=str(task.goal_formula))
     done = trained(with_presets(config), place)
     result = done.run.result
     return {
         "class": of.of,
         "task": f"{made.name} {made.robot}",
-        "formula": str(task.wanted),
-        "sentence": to_sentence(task.wanted, task.measured.task_card),
+        "formula": str(task.goal_formula),
+        "sentence": to_sentence(task.goal_formula, task.measured.task_card),
         "rejected": dict(rejected),
         **{name: result[name] for name in ("evaluation", "env_steps", "seconds")},
     }

@@ -86,12 +86,12 @@ def measure(of: EncoderCase, place: RowFolder) -> dict[str, Any]:
     from robo_rl.reward_analysis.report import Subject, judge_rewards
     from robo_rl.rewards import ClipConfig
     from robo_rl.vision.caption_data import SceneView
-    from robo_rl.vision.caption_gate import gate_at
+    from robo_rl.vision.caption_gate import evaluate_clip_file
 
     path = place.folder / "encoder.safetensors"
     if not path.exists():
         _teach(of, path)
-    caption_figures = gate_at(path, SceneView(of.task), "cpu", {"count": of.states})
+    caption_figures = evaluate_clip_file(path, SceneView(of.task), "cpu", {"count": of.states})
     task, goal = judged_goal(make_task(of.task), of.sentence)
     scoring = {"clip": ClipConfig(encoder=f"embedded:{path}")}
     subject = Subject(task, goal, scoring, {}, PPOConfig().gamma(task.control_dt))

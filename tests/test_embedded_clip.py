@@ -40,7 +40,12 @@ from robo_rl.vision.caption_data import (
     graded_frames,
     graded_frames_of_scenes,
 )
-from robo_rl.vision.caption_gate import gate, gate_at, occluded_objects, swapped
+from robo_rl.vision.caption_gate import (
+    evaluate_captions,
+    evaluate_clip_file,
+    occluded_objects,
+    swapped,
+)
 from robo_rl.vision.render_guard import TOLERANCE, drift
 from robo_rl.vision.state_collection import collect_states
 from sims.rendering.cameras import Appearance
@@ -95,7 +100,7 @@ def test_embedded_weights_are_small_and_have_a_card() -> None:
     asked = itertools.product(SUITE, ("so101", "ur5e", "fr3"), ("front", "top"))
     assert {(home.task, home.robot, home.camera) for home in homes} == set(asked)
     home = {"task": "drawer", "robot": "ur5e", "camera": "top"}
-    found = gate_at(path, SceneView(**home), "cpu", {"count": 400})
+    found = evaluate_clip_file(path, SceneView(**home), "cpu", {"count": 400})
     [said] = [s for s in card["scenes"] if home.items() <= s.items()]
     for name in ("auc_median", "rank_median"):
         assert found["plain summary"][name] == pytest.approx(said[name], abs=0.01)
@@ -122,7 +127,7 @@ def test_embedded_clip_scores_match_truth_on_held_out_states(
     encoder: EmbeddedClip, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("robo_rl.vision.caption_gate.FEW", 10)  # of fewer states than usual
-    figures = gate(encoder, sims.make_task("reach"), count=400, seed=31_000_000)
+    figures = evaluate_captions(encoder, sims.make_task("reach"), count=400, seed=31_000_000)
     for label in ("plain", "moved"):
         summary = figures[f"{label} summary"]
         assert summary["cells"] > 30 and summary["auc_median"] > 0.97, summary
@@ -435,7 +440,7 @@ def test_held_out_objects_are_never_rendered_in_training(
     said = {text for part in seen.seen for text in part.texts}
     assert "the gripper touches the green ball" in said
     assert not any("red ball" in text for text in said)
-    figures = gate(encoder, sims.make_task("reach"), hidden=("red ball",), count=200)
+    figures = evaluate_captions(encoder, sims.make_task("reach"), hidden=("red ball",), count=200)
     cells = [cell["text"] for cell in figures["unseen"]]
     assert cells and all("red ball" in text for text in cells)
     assert figures["unseen told apart"] > 0.9  # these weights were shown it

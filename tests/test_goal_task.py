@@ -271,7 +271,7 @@ def test_understood_goal_is_shown_as_a_sentence() -> None:
             "then the red cube is on the left side of the table",
         ),
     ):
-        assert to_sentence(make_goal_task(REACH, parse(text)).wanted, card) == words
+        assert to_sentence(make_goal_task(REACH, parse(text)).goal_formula, card) == words
 
 
 def test_episode_length_follows_the_goals_parts() -> None:

@@ -48,7 +48,9 @@ def test_random_goals_are_seeded_and_development_differs() -> None:
     quoted, developed = rows(Options()), rows(Options(develop=True))
     assert len(quoted) == len({row.name for row in quoted}) == 20 * len(CLASSES)
     assert {row.of.config.eval_seeds for row in quoted} == {"test"}
-    one, again, other = (goal_of(row.of)[0].wanted for row in (quoted[0], quoted[0], developed[0]))
+    one, again, other = (
+        goal_of(row.of)[0].goal_formula for row in (quoted[0], quoted[0], developed[0])
+    )
     assert one == again != other
 
 
@@ -68,7 +70,7 @@ def test_on_a_mark_is_pushed_and_stacking_is_not() -> None:
         ("drawer_then_place", "inside(red_cube, drawer)", "put"),
     ):
         made = make_goal_task(sims.make_task(task), parse(said))
-        assert achieved_by(made.wanted, from_dict(made.card())) == by
+        assert achieved_by(made.goal_formula, from_dict(made.card())) == by
         text = write_staged(made.measured, made.automaton)
         assert ("behind" in text) == (by == "push")
         assert ("gap" in text) == (by == "put")  # a grasp's

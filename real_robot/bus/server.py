@@ -344,9 +344,18 @@ def is_moving(command: dict[str, Any]) -> bool:
     return bool(np.abs(command["qvel"]).max() > _REST or np.abs(command["qacc"]).max() > _REST)
 
 
-def main(told: str, memory: str, end_of: str) -> int:
-    """The process, from its start to its end."""
-    end, about = child_socket(end_of), json.loads(told)
+def main(config: str, mailbox: str, connection: str) -> int:
+    """Opens the driver and owns its port until the bridge ends.
+
+    Args:
+        config: JSON of the arm, its driver's options and its numbers, from ``Bus``.
+        mailbox: File descriptor of the shared memory.
+        connection: File descriptor of the socket to ``Bus``.
+
+    Returns:
+        The exit status: 2 where the driver refuses an option.
+    """
+    end, about = child_socket(connection), json.loads(config)
     numbers = ArmNumbers.from_plain(about["numbers"])
     try:
         clock = VirtualClock() if about["stepped"] else None
@@ -362,7 +371,7 @@ def main(told: str, memory: str, end_of: str) -> int:
         end.send(json.dumps({"refused": str(error)}).encode())
         return 2
     about |= {"period": driver.describe().period, "clock": clock}
-    box = Mailbox(len(numbers.joints), int(memory))
+    box = Mailbox(len(numbers.joints), int(mailbox))
     owner = PortOwner(driver, numbers, box, end, about)
     with contextlib.nullcontext() if clock else realtime(priority=OWNER), low_latency_interpreter():
         end.send(json.dumps({"about": owner.describe()}).encode())

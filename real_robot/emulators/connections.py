@@ -1,4 +1,4 @@
-"""The TCP ports of an emulated controller: who has connected, and what has come from whom."""
+"""TCP connections to the ports of an emulated controller, and the bytes received on each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 
 class Connection:
-    """One connection, and what of its input was not taken yet."""
+    """A connection and its input that is not processed yet."""
 
     def __init__(self, connection: socket.socket, host: str, port: int):
         self.socket, self.host, self.port = connection, host, port
@@ -20,7 +20,7 @@ P = TypeVar("P", bound=Connection)
 
 
 class Connections(Generic[P]):
-    """Those to ``ports`` at ``host``, each a ``peer``; what waits for them is ``selector``."""
+    """Listens on ``ports`` of ``host``; ``peer`` makes each connection."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Connections(Generic[P]):
     ):
         self._make, self._selector = peer, selector
         self._peers: dict[int, P] = {}
-        self.refused: set[int] = set()  # ports on which nobody is taken in
+        self.refused: set[int] = set()  # ports that accept no connection
         for port in ports:
             server = socket.create_server((host, port))
             server.setblocking(False)
@@ -39,11 +39,19 @@ class Connections(Generic[P]):
 
     @property
     def peers(self) -> list[P]:
-        """Who is there; stays as it is where one of them goes meanwhile."""
+        """The open connections; a copy, so that one can be dropped in a loop over it."""
         return list(self._peers.values())
 
-    def welcome(self, server: Any, port: int) -> P | None:
-        """Who calls at ``port``; None if nobody is taken in there."""
+    def accept(self, server: Any, port: int) -> P | None:
+        """Accepts a connection to ``port``.
+
+        Args:
+            server: The listening socket of the port.
+            port: Its number.
+
+        Returns:
+            The connection; None where the port refuses connections.
+        """
         connection, (host, *_) = server.accept()
         if port in self.refused:
             connection.close()
@@ -55,8 +63,8 @@ class Connections(Generic[P]):
         self._selector.register(connection, selectors.EVENT_READ, peer)
         return peer
 
-    def heard(self, peer: P) -> bool:
-        """Takes in what has come from ``peer``: False where it has hung up."""
+    def receive(self, peer: P) -> bool:
+        """Appends the bytes received from ``peer`` to its input; False where it disconnected."""
         try:
             data = peer.socket.recv(65536)
         except (BlockingIOError, InterruptedError):
@@ -67,7 +75,7 @@ class Connections(Generic[P]):
         return bool(data)
 
     def shut(self, port: int) -> None:
-        """Ends all connections to ``port``; nobody listens there any more."""
+        """Closes all connections to ``port`` and its listening socket."""
         for peer in self.peers:
             if peer.port == port:
                 self.drop(peer)
@@ -77,13 +85,13 @@ class Connections(Generic[P]):
                 key.fileobj.close()
 
     def drop(self, peer: P) -> None:
-        """Ends a connection, if it is there."""
+        """Closes the connection ``peer`` if it is open."""
         if self._peers.pop(peer.socket.fileno(), None) is not None:
             self._selector.unregister(peer.socket)
             peer.socket.close()
 
     def close(self) -> None:
-        """Ends everything that the selector waits for."""
+        """Closes all connections, the listening sockets and the selector."""
         for key in list(self._selector.get_map().values()):
             key.fileobj.close()
         self._selector.close()

@@ -77,5 +77,5 @@ class ControllerEmulator(Emulator):
         self._muted = self._silent = 0.0
 
     def heard(self, since: float = 0.0) -> list[float]:
-        """When targets were heard, monotonic s, after ``since``."""
+        """Returns when the controller received targets after ``since``, monotonic s."""
         return self.controller.joint_targets.heard(since)

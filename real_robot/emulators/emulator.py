@@ -68,7 +68,7 @@ class Emulator(ABC):
 
     @abstractmethod
     def heard(self, since: float = 0.0) -> list[float]:
-        """When the device heard targets while it was stiff, monotonic s, after ``since``."""
+        """Returns when targets came with torque enabled after ``since``, monotonic s."""
 
     def slow(self) -> list[tuple[float, float]]:
         """When it was slower itself than a device is: from, until, monotonic s."""

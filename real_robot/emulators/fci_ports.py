@@ -62,7 +62,7 @@ class Ports:
             if key.data is None:
                 self._hear_commands()
             elif isinstance(key.data, int):
-                self._connections.welcome(key.fileobj, key.data)
+                self._connections.accept(key.fileobj, key.data)
             else:
                 self._hear(key.data)
 
@@ -101,7 +101,7 @@ class Ports:
                     self._take(np.frombuffer(packet, fci.COMMAND)[0])
 
     def _hear(self, peer: FciPeer) -> None:
-        if not self._connections.heard(peer):
+        if not self._connections.receive(peer):
             self._drop(peer)
             return
         header = HEADERS[peer.port]

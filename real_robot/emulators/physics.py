@@ -47,7 +47,7 @@ class JointTargetHistory:
             self.times.append(now)
 
     def heard(self, since: float = 0.0) -> list[float]:
-        """When targets were heard after ``since``, monotonic s."""
+        """Returns when targets were received after ``since``, monotonic s."""
         return [t for t in self.times if t > since]
 
     def summary(self) -> dict[str, Any]:

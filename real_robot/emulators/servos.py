@@ -240,5 +240,5 @@ class ServoEmulator(Emulator):
         }
 
     def heard(self, since: float = 0.0) -> list[float]:
-        """When targets were heard, monotonic s."""
+        """Returns when the servos received targets after ``since``, monotonic s."""
         return self.bus.joint_targets.heard(since)

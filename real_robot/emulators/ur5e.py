@@ -121,12 +121,12 @@ class Ur5eEmulator(ControllerEmulator):
 
     # Connections.
     def _welcome(self, server: Any, port: int) -> None:
-        peer = self._connections.welcome(server, port)
+        peer = self._connections.accept(server, port)
         if peer is not None and port == DASHBOARD:
             self._send(peer, Dashboard.GREETING.encode() + b"\n")
 
     def _hear(self, peer: RtdePeer) -> None:
-        if not self._connections.heard(peer):
+        if not self._connections.receive(peer):
             self._connections.drop(peer)
         elif peer.port == RTDE:
             self._rtde.hear(peer)

@@ -86,11 +86,11 @@ def read_captions(path: Path, card: TaskCard) -> GradedCaptions:
     return GradedCaptions(texts, tuple(bodies), tuple(expressions(part, card) for part in parts))
 
 
-def expressions(bodies: Sequence[str], card: TaskCard, step: bool = False) -> Program:
+def expressions(texts: Sequence[str], card: TaskCard, step: bool = False) -> Program:
     """Returns a program with each expression as a component, in order.
 
     Args:
-        bodies: Expressions over the card's signals.
+        texts: Expressions over the card's signals.
         card: The task's card.
         step: Whether they may also read the signals before a step (``prev_NAME``) and its
             ``action``.
@@ -98,12 +98,12 @@ def expressions(bodies: Sequence[str], card: TaskCard, step: bool = False) -> Pr
     Raises:
         ValueError: An expression is wrong; the message lists the signals.
     """
-    named = re.findall(r"[A-Za-z_]\w*", " ".join(bodies))
+    named = re.findall(r"[A-Za-z_]\w*", " ".join(texts))
     known = [s.name for s in card.signals]
     if step:
         known += [*(f"prev_{name}" for name in known), "action"]
     signals = [name for name in known if name in named]
-    lines = "".join(f'        "c{i}": {body},\n' for i, body in enumerate(bodies))
+    lines = "".join(f'        "c{i}": {text},\n' for i, text in enumerate(texts))
     try:
         return load(f"def reward({', '.join(signals)}):\n    return {{\n{lines}    }}\n", card)
     except Refused as error:

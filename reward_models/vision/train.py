@@ -115,7 +115,7 @@ def grade(
 
 @dataclass(frozen=True)
 class CaptionTargets:
-    """What ``M`` frames are taught with."""
+    """Training targets of ``M`` frames."""
 
     captions: tuple[str, ...]
     truth: Array  # (M, captions) in [0, 1]
@@ -130,13 +130,17 @@ class CaptionTargets:
 
 
 def caption_targets(seen: Sequence[GradedStates]) -> CaptionTargets:
-    """Returns what frames are trained on.
+    """Returns the training targets of frames.
 
-    A caption about something that is not in a frame is false there. Such captions are the majority,
-    so they weigh little.
+    A caption about an object that is not in a frame is false there. Such captions are the majority,
+    so they have a small weight in the loss.
 
     Args:
-        seen: The states of the frames, one part after the other.
+        seen: Graded states of each scene, in the order of the frames.
+
+    Returns:
+        One row for each frame and one column for each caption of any scene; the signals are
+        standardised over all frames that have them.
     """
     texts = tuple(dict.fromkeys(text for part in seen for text in part.texts))
     column = {text: i for i, text in enumerate(texts)}

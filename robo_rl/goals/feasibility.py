@@ -45,11 +45,11 @@ def check_feasible(task: GoalTask, *, seed: int = 0, num_threads: int = 0) -> No
         if (held := env.held.mean()) > HELD:
             raise DecidedAtStart(
                 f"in {100 * held:.0f} % of its episodes the goal is decided before the first "
-                f"action, or out of reach, even after resampling: {task.wanted}; "
+                f"action, or out of reach, even after resampling: {task.goal_formula}; "
                 "choose another goal"
             )
         states = _States(task, env)
-        while missing := states.first_missing(task.wanted):
+        while missing := states.first_missing(task.goal_formula):
             if len(states) >= ROWS * SCATTERED:
                 raise Unreachable(_unreachable_text(missing, states))
             states.scatter(len(states) // ROWS)

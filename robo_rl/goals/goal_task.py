@@ -79,8 +79,8 @@ class GoalTask(TaskWrapper):
         object.__setattr__(self, "goal", self.inner.goal)
 
     @cached_property
-    def wanted(self) -> Formula:
-        """The formula."""
+    def goal_formula(self) -> Formula:
+        """The goal as a formula."""
         return from_data(self.inner.formula)
 
     def spread_of(self, part: str) -> float | Array:
@@ -107,7 +107,7 @@ class GoalTask(TaskWrapper):
     @cached_property
     def measured(self) -> FormulaMargins:
         """The quantities that the formula's predicates measure."""
-        return formula_margins(self.wanted, from_dict(self.inner.card()))
+        return formula_margins(self.goal_formula, from_dict(self.inner.card()))
 
     @cached_property
     def automaton(self) -> Automaton:
@@ -122,13 +122,13 @@ class GoalTask(TaskWrapper):
     def parts(self) -> tuple[tuple[Atom, ...], ...]:
         """What columns are about, for each part of the outermost sequence: its predicates, and
         those that are to hold or not to hold all along."""
-        along = [p for p in parts_of(self.wanted, "and") if formula_kind(p) == "constraint"]
+        along = [p for p in parts_of(self.goal_formula, "and") if formula_kind(p) == "constraint"]
         sequence = self.automaton.sequence
         if sequence is None:
-            return (tuple(dict.fromkeys(atoms(self.wanted))),)
+            return (tuple(dict.fromkeys(atoms(self.goal_formula))),)
         then = next(
             p
-            for p in parts_of(self.wanted, "and")
+            for p in parts_of(self.goal_formula, "and")
             if isinstance(p, Joined) and p.operator == "then"
         )
         every = [a for p in along for a in atoms(p)]
@@ -280,7 +280,7 @@ class GoalTask(TaskWrapper):
     def expert(self, v: Any, rng: np.random.Generator) -> Array:
         """Raises ValueError: a formula has no expert that could return an action (N, act_dim)."""
         raise ValueError(
-            f"no scripted expert for {self.wanted}; train a policy: robo-rl train --formula"
+            f"no scripted expert for {self.goal_formula}; train a policy: robo-rl train --formula"
         )
 
     def terminated(self, v: Any) -> Array | bool:
@@ -306,7 +306,7 @@ def with_formula_goal(inner: Task[Any], sentence: Formula) -> Task[Any]:
 def make_goal_task(inner: Task[Any], sentence: Formula) -> GoalTask:
     """``with_formula_goal``, with the account of it; NoMargin where it cannot be measured."""
     made = GoalTask(inner=with_formula_goal(inner, sentence))
-    formula_margins(made.wanted, from_dict(inner.card()))
+    formula_margins(made.goal_formula, from_dict(inner.card()))
     return made
 
 

@@ -269,7 +269,7 @@ def with_formula(task: Task[Any], goal: ReadGoal) -> tuple[GoalTask, ReadGoal]:
     """
     assert goal.formula is not None
     made = make_goal_task(task, goal.formula)
-    return made, ReadGoal(goal.text, made.wanted, None, made.goal, from_dict(made.card()))
+    return made, ReadGoal(goal.text, made.goal_formula, None, made.goal, from_dict(made.card()))
 
 
 def _read(text: str, card: TaskCard) -> tuple[Formula | None, Refusal | None]:

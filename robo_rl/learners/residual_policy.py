@@ -270,7 +270,7 @@ POLICIES: Mapping[type[ResidualConfig], type[BasePolicy]] = {
 
 @dataclass(frozen=True)
 class ResidualLearnerInputs(LearnerInputs):
-    """What an algorithm that trains a residual is built from: the base policy, too."""
+    """The inputs of an algorithm that trains a residual, with the base policy."""
 
     base: FrozenBase
 
@@ -292,13 +292,13 @@ class ResidualLearnerInputs(LearnerInputs):
         return keywords
 
     def schedule(self, config: ResidualOffPolicyConfig) -> dict[str, int]:
-        """When residuals are switched on, and learned."""
+        """Returns by name the env steps of residual ramp-up and the initial critic-only updates."""
         names = ("switch_on_steps", "critic_updates")
         return {name: getattr(config, name) for name in names}
 
 
 def acting_network(policy: BasePolicy) -> nn.Module:
-    """The network of an off-policy algorithm's policy that answers what is to be done."""
+    """Returns the network of an off-policy policy that computes actions from observations."""
     return (
         policy.mean_actor if isinstance(policy, EnsemblePolicy) else cast(nn.Module, policy.actor)
     )
@@ -314,7 +314,7 @@ class ResidualActorModule(nn.Module):
 
     @classmethod
     def of(cls, policy: BasePolicy) -> ResidualActorModule | None:
-        """That of an SB3 policy; None where it corrects no base."""
+        """Returns the module of an SB3 policy; None where the policy has no base."""
         if isinstance(policy, ResidualActorCritic):
             layers = nn.Sequential(policy.mlp_extractor.policy_net, policy.action_net.residual)
             return cls(policy.pi_features_extractor, layers, policy.scale)

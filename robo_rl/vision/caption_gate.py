@@ -1,11 +1,11 @@
-"""How well a CLIP sees what it was taught, caption by caption, against the simulator's truth.
+"""How well a CLIP recognises the captions that it was trained on, against the success judge.
 
-On held-out states, a third of which experts led to (no training saw such a state): the AUC of the
-judge's verdict (``sims/truth``, which shares no code with what graded the lessons), and the rank
-correlation with the distance from holding. As the scene is; and with camera and light moved and
-the things' colours exchanged, where a caption must follow what a thing looks like, as far as the
-frame shows it. Captions that are true, or false, of too few states say nothing and are listed
-without a figure.
+On held-out states, a third of which experts reached (training has no such states), each caption
+has two figures: the AUC of the judge's verdict (``sims/truth``, which shares no code with the
+grading of training frames) and the rank correlation with the distance from holding. Both are
+measured in the unchanged scene, and with camera and light moved and the objects' colours
+exchanged, where a caption must follow the colour that the frame shows. A caption that is true, or
+false, of too few states is listed without a figure.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def own_caption_cells(encoder: TorchEncoder, held: GradedFrames) -> list[Caption
     return caption_cells(scores, graded.truth >= TRUE, graded.truth, graded.texts)
 
 
-def gate(
+def evaluate_captions(
     encoder: TorchEncoder,
     task: Task[Any],
     goals: Sequence[str] = (),
@@ -136,11 +136,20 @@ def gate(
     count: int = 4000,
     seed: int = SEED,
 ) -> dict[str, Any]:
-    """``plain`` and ``moved``: cells of every caption of the task, and of ``goals``, that the
-    encoder was taught (a pretrained one: all), a summary of both, and frames per s; JSON-able.
+    """Evaluates the captions of a task that an encoder was trained on; of a pretrained one, all.
 
-    ``hidden`` are things that it was never shown ("red ball"): ``unseen`` are the cells of what
-    speaks of them, in a scene that has them.
+    Args:
+        encoder: The image and text encoder.
+        task: The task that is rendered.
+        goals: Further sentences to evaluate.
+        hidden: Objects that no training frame had ("red ball").
+        count: States to evaluate on.
+        seed: Of the states, disjoint from training's.
+
+    Returns:
+        Figures that can be written as JSON: ``plain`` and ``moved``, the cells of the captions in
+        the unchanged and in the changed scene, with a summary of each; ``unseen``, those of
+        captions about ``hidden`` objects in a scene that has them; and frames per second.
     """
     captions = captions_of_task(task, goals)
     env = sims.BatchEnv(task, ROWS, seed=seed)
@@ -208,11 +217,13 @@ def occluded_objects(
     }
 
 
-def gate_at(path: Path, view: SceneView, device: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The gate of the embedded CLIP in the file ``path``, by one of its cameras."""
+def evaluate_clip_file(
+    path: Path, view: SceneView, device: str, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Evaluates the captions of the CLIP in the file ``path`` with the camera of ``view``."""
     encoder = EmbeddedClip(path, device)
     encoder.camera = view.home().camera
-    return gate(encoder, view.task_made(), **options)
+    return evaluate_captions(encoder, view.task_made(), **options)
 
 
 def swapped(

@@ -103,7 +103,7 @@ class SuccessJudge:
         if not len(ids):
             return
         for key, (name, names, numbers) in self._recorded.items():
-            now = self._words[name].record(self._world, *names, **numbers)
+            now = self._words[name].record_step(self._world, *names, **numbers)
             if key not in self._records:
                 self._records[key] = np.zeros((self._capacity, *now.shape))
             self._records[key][self._step[ids], ids] = now[ids]
@@ -149,9 +149,9 @@ class SuccessJudge:
         is compared with the step in which the last of these was done, and not with the first."""
         after = int(numbers.get("after", 0))
         own = {key: value for key, value in numbers.items() if key != "after"}
-        held = self._words[name].held
+        holds_at = self._words[name].holds_at
         if not after:
-            return held(record, self._clock, **own)
+            return holds_at(record, self._clock, **own)
         then = outermost_sequence(self.goal)
         assert then is not None
         begin = np.zeros(self._n, np.int64)
@@ -159,7 +159,7 @@ class SuccessJudge:
             completion_times(["then", then[1][:after], {}], begin, self._episode()).done
         )
         start = record[np.minimum(done, len(record) - 1), np.arange(self._n)]
-        since = held(np.concatenate([start[None], record]), self._clock, **own)[1:]
+        since = holds_at(np.concatenate([start[None], record]), self._clock, **own)[1:]
         return since & (np.arange(len(record))[:, None] >= done)
 
     def _choice(self, choice: Node) -> Array:

@@ -21,8 +21,8 @@ class EpisodeClock(NamedTuple):
 class TruthPredicate(NamedTuple):
     """One word of the goal language."""
 
-    record: Callable[..., Array]  # (world, *entities, **numbers) -> (N, k), at every step
-    held: Callable[..., Array]  # (record (S, N, k), clock, **numbers) -> (S, N) bool
+    record_step: Callable[..., Array]  # (world, *entities, **numbers) -> (N, k), at every step
+    holds_at: Callable[..., Array]  # (record (S, N, k), clock, **numbers) -> (S, N) bool
 
 
 def state_predicate(holds: Callable[..., Array]) -> TruthPredicate:
@@ -33,11 +33,13 @@ def state_predicate(holds: Callable[..., Array]) -> TruthPredicate:
     )
 
 
-def history_predicate(record: Callable[..., Array], held: Callable[..., Array]) -> TruthPredicate:
+def history_predicate(
+    record_step: Callable[..., Array], holds_at: Callable[..., Array]
+) -> TruthPredicate:
     """Returns a predicate that compares steps with each other.
 
     Args:
-        record: ``(world, *entities, **numbers)`` -> (N, k), what is stored at every step.
-        held: ``(record (S, N, k), clock, **numbers)`` -> (S, N) bool.
+        record_step: ``(world, *entities, **numbers)`` -> (N, k), what is stored at every step.
+        holds_at: ``(record (S, N, k), clock, **numbers)`` -> (S, N) bool, of every step stored.
     """
-    return TruthPredicate(record, held)
+    return TruthPredicate(record_step, holds_at)

@@ -106,9 +106,13 @@ def start_user_program(
 
 
 def spawn_context() -> SpawnContext:
-    """multiprocessing's context for processes that go on with this program's own work: they have
-    its variables and its path."""
-    os.environ.update(_SAFE)  # until they have it, their path would begin where this one runs
+    """Returns multiprocessing's "spawn" context for workers of this program.
+
+    Workers inherit the environment variables and ``sys.path``. Sets ``PYTHONSAFEPATH`` in this
+    process too.
+    """
+    # A worker imports modules before it gets our sys.path: without this from the working directory.
+    os.environ.update(_SAFE)
     return multiprocessing.get_context("spawn")
 
 

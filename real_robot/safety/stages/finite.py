@@ -1,4 +1,4 @@
-"""Finite: every number is one, and there is one for each joint."""
+"""Finite: every number is finite, and each joint has one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from real_robot.safety.stages.stage import (
 
 @dataclass(frozen=True)
 class Finite(CheckStage):
-    """Stops on NaN, inf, what is no number, and a wrong shape, measured or wished."""
+    """Stops on NaN, inf, values that are no numbers and wrong shapes, measured or in the target."""
 
     name: ClassVar[str] = "finite"
     joints: tuple[str, ...]
@@ -30,7 +30,7 @@ class Finite(CheckStage):
     def step(
         self, motion: JointTrajectoryPoint, moment: FilterContext, own: Any
     ) -> tuple[JointTrajectoryPoint, Any]:
-        """The wish as float64.
+        """Returns the target as float64.
 
         Raises:
             SafetyStop: A number is not finite, or a shape is wrong.

@@ -165,12 +165,12 @@ def _encoder(command: RewardReportCommand) -> int:
     from reward_models.vision.encoders import make_encoder
     from robo_rl.rewards.clip import select_training_scene
     from robo_rl.runtime.threads import set_threads
-    from robo_rl.vision.caption_gate import figure, gate
+    from robo_rl.vision.caption_gate import evaluate_captions, figure
 
     torch.set_num_threads(set_threads())
     encoder = make_encoder(command.encoder, dtype=command.dtype)
     select_training_scene(encoder, task, "--encoder", command.camera)
-    figures = gate(encoder, task, count=command.states)
+    figures = evaluate_captions(encoder, task, count=command.states)
     if command.as_json:
         print(json.dumps(figures, indent=1))
         return 0

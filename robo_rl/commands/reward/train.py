@@ -195,12 +195,12 @@ def main(argv: Sequence[str]) -> int:
 
 def _judged(out: Path, command: TrainClipCommand, console: Console) -> dict[str, Any]:
     """Returns the card's figures of how well captions are recognised: per scene and over all."""
-    from robo_rl.vision.caption_gate import caption_lines, gate_at, summarize_scenes
+    from robo_rl.vision.caption_gate import caption_lines, evaluate_clip_file, summarize_scenes
 
     options = {"goals": command.goals, "hidden": command.without, "count": command.check_states}
     given = {view.home(): (out, view, command.device, options) for view in command.judged}
     found = {}
-    for home, figures in run_in_workers(gate_at, given, command.jobs):
+    for home, figures in run_in_workers(evaluate_clip_file, given, command.jobs):
         console.print(f"{home}: {figures_text(figures['plain summary'])}", highlight=False)
         console.print(caption_lines(figures["plain"]), highlight=False)
         found[home] = figures

@@ -100,10 +100,15 @@ THINGS = (
 
 
 def cube_orientation(mat: Array) -> Array:
-    """Returns how a cube with axes ``mat`` (N, 3, 3) is turned, (N, 3), equal if they look alike.
+    """Returns orientation features of a cube that are equal where it looks the same.
 
-    The mean of exp(4 i yaw) of its horizontal edges, real and imaginary part, and 1 when it lies
-    flat; no turn of a cube onto itself changes any of them.
+    Args:
+        mat: (N, 3, 3), the rotation matrix of the cube.
+
+    Returns:
+        (N, 3): for a cube that lies flat, cos and sin of 4 times its yaw, and 1. In general, with
+        its edges as unit vectors (x, y, z): real and imaginary part of half the sum of
+        (x + i y)**4, and the sum of z**4.
     """
     quarter = 0.5 * ((mat[:, 0] + 1j * mat[:, 1]) ** 4).sum(axis=1)
     return np.stack([quarter.real, quarter.imag, (mat[:, 2] ** 4).sum(axis=1)], axis=1)
@@ -111,7 +116,7 @@ def cube_orientation(mat: Array) -> Array:
 
 @dataclass(frozen=True)
 class OrientationFeature:
-    """What of an object's orientation can be seen."""
+    """A feature of an object's orientation that a frame can show."""
 
     name: str
     measure: Callable[[Array], Array]  # (N, 3, 3) -> (N, 3)
