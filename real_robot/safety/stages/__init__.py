@@ -1,7 +1,7 @@
 """The stages of the safety filter, in their order; one file each.
 
 ==============  =================================================================================
-provenance      the measurement is recent and in order, and so is what the wish was made from
+provenance      the measurement is recent and in order, and so is what the target was made from
 finite          every number is one, and there is one for each joint
 (unscale)       the twin turned the policy's action into joint targets, by the task's own code
 handover        who takes over goes on from the last COMMAND

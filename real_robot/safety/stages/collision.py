@@ -1,7 +1,7 @@
-"""CollisionStage: a wish that leads out of the workspace, into the table or the arm itself ends
-before it.
+"""CollisionStage: shortens a target that leads out of the workspace, into the table or into the
+arm itself.
 
-The stage looks along the way to the wish in a few places. That the arm can always stop in the
+The stage looks along the way to the target in a few places. That the arm can always stop in the
 clear, however it is shaped afterwards, is the shaping stage's to see to, with ``admit`` below.
 """
 
@@ -24,7 +24,7 @@ _HALVINGS = 4
 
 @dataclass(frozen=True, eq=False)
 class CollisionStage(FilterStage):
-    """Shortens the way to a wish to the part that keeps ``clearance.margin`` of room."""
+    """Shortens the way to a target to the part that keeps ``clearance.margin`` of room."""
 
     name: ClassVar[str] = "clearance"
     clearance: Clearance | None  # None: nothing is known of the surroundings

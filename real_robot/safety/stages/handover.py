@@ -17,17 +17,17 @@ from real_robot.safety.stages.stage import (
 
 
 class _Own(NamedTuple):
-    source: TargetSource  # who wished last
-    offset: Array  # (n,) rad between the last command and the first wish of who has it now
+    source: TargetSource  # of the last target
+    offset: Array  # (n,) rad between the last command and the new source's first target
     since: float  # s
 
 
 @dataclass(frozen=True)
 class Handover(FilterStage):
-    """Shifts the wishes of who takes over so that the first is the last command.
+    """Shifts the targets of a new source so that its first equals the last command.
 
-    The shift fades over ``seconds``: then the wish counts as it is. A wish that already counts
-    from the last command, as every policy of small steps makes it, is not shifted at all.
+    The shift fades over ``seconds``; targets are then unchanged. A target that already counts from
+    the last command, as a policy of small steps gives it, is not shifted at all.
     """
 
     name: ClassVar[str] = "handover"

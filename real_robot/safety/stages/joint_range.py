@@ -1,4 +1,4 @@
-"""JointRange: wishes end where the joints do, less a margin."""
+"""JointRange: keeps targets within the range of the joints, less a margin."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from real_robot.safety.stages.stage import (
 
 @dataclass(frozen=True, eq=False)
 class JointRange(FilterStage):
-    """Clips a wish into the range of the joints and of the gripper."""
+    """Clips a target into the range of the joints and of the gripper."""
 
     name: ClassVar[str] = "range"
     position: Array  # (n, 2) rad, low and high, margin taken off
-    # (n, 2) rad, how far beyond the low and the high end a wish asks for nothing that a simulated
-    # arm does not do.
+    # (n, 2) rad, how far beyond the low and the high end a target may lie without
+    # counting as limited: the range of the simulated arm, which is a little wider.
     leeway: Array | float = 0.0
 
     def presses(self, before: JointTrajectoryPoint, after: JointTrajectoryPoint) -> Array:
-        """(n,) bool of the joints that are wished beyond their range."""
+        """(n,) bool of the joints whose target is beyond their range."""
         low, high = np.broadcast_to(self.leeway, self.position.shape).T
         beyond = before.qpos - after.qpos
         return (-beyond > low + EPS) | (beyond > high + EPS)

@@ -1,6 +1,6 @@
 """RateLimits: from the last command on, as fast as velocity, acceleration and jerk allow (Ruckig).
 
-A wish that moves is met in its own frame, where it rests: a target that keeps within the limits is
+A target that moves is reached in its own frame, where it rests: one that keeps within the limits is
 followed exactly, without the delay of one that is planned to stop at every tick. Whatever is done,
 the arm must be able to stop afterwards, within its range and in the clear all the way: a step
 after which it could not is not taken, and it brakes instead, which the step before made sure of.
@@ -83,7 +83,7 @@ class RateLimits(FilterStage):
         last = moment.last
         most = self.gripper_speed * self.period
         gripper = min(max(wish.gripper, last.gripper - most), last.gripper + most)
-        # A wish that moves, the same as if it rested, joint by joint as each is quickest; straight
+        # A moving target, the same as if it rested, joint by joint as each is quickest; straight
         # to it, which a joint ahead of the others may not be; and the way out that is always there.
         fastest = ALMOST * self.cruise
         moving, rests = np.minimum(np.maximum(wish.qvel, -fastest), fastest), np.zeros_like(fastest)
@@ -177,13 +177,13 @@ class RateLimits(FilterStage):
     def _plan(
         self, last: JointTrajectoryPoint, qpos: Array, qvel: Array, velocity: Array, straight: bool
     ) -> JointTrajectoryPoint | None:
-        """The next command of the quickest way to a wish at ``qpos`` that moves at ``qvel``, with
+        """The next command of the quickest way to a target at ``qpos`` that moves at ``qvel``, with
         ``velocity`` rad/s at most (all (n,)); ``straight`` to it where the joints' speeds allow it.
 
         None where Ruckig finds no way. For want of digits it misses some that lie exactly between
         two kinds of profile; a little less acceleration is another profile.
         """
-        was = qpos - qvel * self.period  # where the wish was at the last command
+        was = qpos - qvel * self.period  # where the target was at the last command
         task = ruckig.InputParameter(len(qpos))
         kind = ruckig.Synchronization
         task.synchronization = kind.Phase if straight else kind.No

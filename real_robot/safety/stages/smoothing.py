@@ -19,7 +19,7 @@ from real_robot.safety.stages.stage import (
 
 class _Own(NamedTuple):
     source: TargetSource
-    qpos: Array  # (n,) rad, the smoothed wish
+    qpos: Array  # (n,) rad, the smoothed target
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Smoothing(FilterStage):
     """A first-order low-pass on a policy's targets.
 
     It belongs to the policy, so it runs only where the policy was trained behind it: the bundle
-    says so. Nobody else's wishes are smoothed.
+    says so. Targets of other sources are not smoothed.
     """
 
     name: ClassVar[str] = "smoothing"

@@ -30,7 +30,7 @@ class SpeedScale(FilterStage):
     def step(
         self, motion: JointTrajectoryPoint, moment: FilterContext, own: Any
     ) -> tuple[JointTrajectoryPoint, Any]:
-        """The wish, its step shortened.
+        """Returns the target with its step shortened.
 
         Raises:
             SafetyStop: The share of full speed is not above 0 and at most 1.

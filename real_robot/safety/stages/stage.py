@@ -30,7 +30,7 @@ class SafetyStop(RuntimeError):
 
 
 class TargetSource(Enum):
-    """Who wishes."""
+    """What gives a target."""
 
     BRIDGE = "bridge"  # its own ramps and stops
     POLICY = "policy"
@@ -41,7 +41,7 @@ class TargetSource(Enum):
 class TargetRequest(Target):
     """A target that somebody wants; ``qpos`` (n,) rad and ``gripper`` may be anything at all."""
 
-    qvel: Array | None = None  # (n,) rad/s at which the wish itself moves; None: it rests
+    qvel: Array | None = None  # (n,) rad/s at which the target itself moves; None: it rests
     source: TargetSource = TargetSource.BRIDGE
     origin: Array | None = None  # (n,) rad, command it counts from; None: the last command
     t: float | None = None  # s, when what it was made from was measured; None: now

@@ -18,11 +18,11 @@ _FUTURE = -0.001  # s: two clocks read one after the other; more than that is an
 
 @dataclass(frozen=True)
 class StalenessCheck(CheckStage):
-    """Stops on an old measurement, one out of order, and a wish made of an old one."""
+    """Stops on an old measurement, one out of order, and a target computed from an old one."""
 
     name: ClassVar[str] = "provenance"
     max_age: float  # s, oldest measurement to act on
-    max_wish_age: float  # s, oldest measurement that a wish may come from
+    max_wish_age: float  # s, oldest measurement that a target may come from
 
     def start(self, moment: FilterContext) -> None:
         self._check(moment)

@@ -17,7 +17,7 @@ class StoppingTime(FilterStage):
     """Shortens each step of a policy or a person until every joint can go along.
 
     All joints are shortened alike, so the arm stays on its way, and the next step counts from where
-    this one came to: as behind the dial. Wishes without a speed of their own are left to shaping.
+    this one came to: as behind the dial. Targets without a speed of their own are left to shaping.
     """
 
     name: ClassVar[str] = "stop_time"
