@@ -185,7 +185,7 @@ def test_evaluation_line_has_seed_interval_and_baselines(cache: Path) -> None:
     assert "n=30) on the validation seed; doing nothing 0.0 % (0.0-11.4), untrained " in line
     assert Evaluation.from_dict(json.loads(json.dumps(found.as_dict()))) == found
     lazy = evaluate(task, lambda obs: np.zeros((len(obs), 3)), episodes=30, seed=TEST_SEED)
-    assert "on the test seed" in lazy.line() and "not above its floor" in lazy.line()
+    assert "on the test seed" in lazy.line() and "not above the baselines" in lazy.line()
     assert "return" not in lazy.line()  # by which nobody compares arms
     body = evaluate(sims.make_task("hopper", episode_s=1.0), lambda o: 0 * o[:, :3], episodes=8)
     assert body.return_mean is not None and f"return {body.return_mean:,.0f} (dev" in body.line()

@@ -86,5 +86,5 @@ def test_clone_errors_are_one_line(run, demos, tmp_path, capsys):
     assert "write it again with robo-rl demos" in refused("clone", str(other))
     assert main(["train", "--resume", str(run), "--env-steps", "9"]) == 1
     (line,) = capsys.readouterr().err.strip().splitlines()
-    assert f"--learner residual-ppo --base {run}" in line
+    assert f"--learner residual-sac --base {run}" in line
     assert not (tmp_path / "other-clone-0").exists()

@@ -96,10 +96,9 @@ class PolicyBundle:
         """The bundle in ``folder``, refused with BundleError unless everything about it fits."""
         folder = Path(folder)
         if not (folder / MANIFEST).exists() and (folder / "config.json").exists():
-            raise BundleError(
-                f"{folder} is a training run, not a bundle; make its bundle with robo-rl export "
-                f"{folder} DIR"
-            )
+            made = folder / "bundle"
+            way = f"its bundle is {made}" if (made / MANIFEST).exists() else "it has no bundle"
+            raise BundleError(f"{folder} is a training run, not a bundle; {way}")
         text = _read(folder / MANIFEST)
         manifest = Manifest.from_json(text.decode("utf-8", "replace"))
         contents = _verified(folder, manifest)

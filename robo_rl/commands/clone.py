@@ -34,8 +34,8 @@ def main(argv: Sequence[str]) -> int:
         print((made.run.path / "result.json").read_text())
         return 0
     console.print(
-        f"{made.run.path / 'report.html'}; fine-tune: robo-rl train {made.run.config['task']} "
-        f"--learner residual-ppo --base {made.run.path}",
+        f"{made.run.path / 'report.html'}; improve it: robo-rl train {made.run.config['task']} "
+        f"--reward task --learner residual-sac --base {made.run.path}",
         soft_wrap=True,
     )
     assert made.evaluation is not None

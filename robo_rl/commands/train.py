@@ -296,7 +296,7 @@ def _stored(run: Path) -> SettledConfig:
     if config.get("learner") == "clone":
         raise ValueError(
             f"{run} is a behaviour-cloning run, which cannot be resumed: fine-tune it with "
-            f"--learner residual-ppo --base {run}"
+            f"--learner residual-sac --base {run}"
         )
     if config.get("learner") == "on-arm":
         raise ValueError(

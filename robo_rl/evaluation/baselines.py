@@ -199,7 +199,7 @@ def _cached(
     if path.exists():
         return Baselines.from_dict(json.loads(path.read_text())["floors"])
     played = _play_baselines(
-        made, lambda name, share: progress("floors", ([*NAMES].index(name) + share) / len(NAMES))
+        made, lambda name, share: progress("baselines", ([*NAMES].index(name) + share) / len(NAMES))
     )
     found = success_of(played)
     assert found is not None  # a task of ours is judged

@@ -106,7 +106,7 @@ class Evaluation:
         if self.by_return:
             return "; ".join([*self._return_parts(), *self._success_parts()])
         held = f"in {self.held} episodes the goal held from the start" if self.held else ""
-        beneath = "" if self.above_floor else "not above its floor"
+        beneath = "" if self.above_floor else "not above the baselines"
         parts = [*self._success_parts(), *self._return_parts(), beneath, held]
         return "; ".join(filter(None, parts))
 

@@ -57,7 +57,7 @@ class NotRead(ValueError):
         self.why = f"{before}{why}" if why.endswith("?") else f"{before}{why}."
         ways = "; ".join(f"{i}: {offer.understood}" for i, offer in enumerate(self.offers, 1))
         # What may be meant says more than all that could be said.
-        message = f"{self.why} Did you mean {ways}? Say it so." if ways else self.why
+        message = f"{self.why} Did you mean {ways}? Write one of these." if ways else self.why
         if not ways and goal.refusal.known:
             message = f"{message} Available: {shorten_list(goal.refusal.known.split('; '))}"
         self.args = (message,)

@@ -70,6 +70,8 @@ class ClipConfig(RewardConfig):
     # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16
     # instructions, and changes the numbers.
     dtype: NumberFormat = "float32"
+    # Score of a frame: its cosine with the target; the same along the line from the baseline to
+    # the target; or against the negatives, by difference or softmax.
     formula: Literal["cosine", "goal_baseline", "contrast", "softmax"] = "cosine"
     alpha: float = 0.5  # goal_baseline: 0 plain cosine, 1 full projection
     # Pretrained CLIP: target texts, one wording or several; none: the goal sentence.

@@ -243,7 +243,7 @@ def _costs(path: Path, result: Mapping[str, Any]) -> list[tuple[str, str]]:
         rows.insert(0, (drawn[0][0], "0 (cached)"))
     return [
         *rows,
-        ("Time for the floors", f"{seconds['floors']:.0f} s" if "floors" in seconds else "-"),
+        ("Time for the baselines", f"{seconds['floors']:.0f} s" if "floors" in seconds else "-"),
         ("Time for the reward", f"{seconds['reward']:.0f} s"),
         ("Time for training", f"{seconds['train']:.0f} s"),
         ("Time for evaluation, video, bundle", f"{seconds['evaluate']:.0f} s"),
