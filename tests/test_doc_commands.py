@@ -50,6 +50,22 @@ def ids(page: Page) -> str:
     return page.name
 
 
+@pytest.fixture(autouse=True)
+def tasks_of_this_test() -> Iterator[None]:
+    """Forgets the tasks and modules that a page's --import brings in."""
+    import gymnasium
+
+    kept = [(table, set(table)) for table in (sims.TASKS, gymnasium.registry)]
+    modules = set(sys.modules)
+    yield
+    for table, names in kept:
+        for name in set(table) - names:
+            del table[name]
+    for name in set(sys.modules) - modules:
+        if "." not in name and str(getattr(sys.modules[name], "__file__", "")).endswith("roll.py"):
+            del sys.modules[name]
+
+
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=ids)
 def test_every_command_on_a_page_is_one_that_robo_rl_takes(
     page: Page, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -120,26 +136,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def tasks_of_this_test() -> Iterator[None]:
-    """Forgets the tasks that a page's --import registers."""
-    import gymnasium
-
-    before, known = dict(sims.TASKS), dict(gymnasium.registry)
-    yield
-    for table, kept in ((sims.TASKS, before), (gymnasium.registry, known)):
-        for name in set(table) - set(kept):
-            del table[name]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [p for p in RUN if p.name not in PARSED], ids=ids)
 def test_the_commands_of_a_page_succeed_one_after_another(
-    page: Page,
-    made: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    tasks_of_this_test: None,
+    page: Page, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "here"
     shutil.copytree(made, folder)

@@ -370,13 +370,13 @@ def test_so101_torque_on_keeps_the_hand_moved_pose(arm: Arm) -> None:
     moved[:2] += (0.5, -0.3)
     arm.emulator.hand(list(moved))
     arm.wait(0.05)
-    arm.emulator.bus.goals.step[:] = 0.0
+    arm.emulator.bus.joint_targets.step[:] = 0.0
     driver.enable()
     arm.wait(0.3)
     np.testing.assert_allclose(arm.truth(), moved, atol=0.01)
     state = driver.read()
     driver.send(Target(state.qpos, state.gripper))
-    assert arm.emulator.bus.goals.step.max() < 0.01
+    assert arm.emulator.bus.joint_targets.step.max() < 0.01
 
 
 @pytest.mark.fault(65)
