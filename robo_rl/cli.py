@@ -189,7 +189,10 @@ def _similar_option(token: str, command: Any, words: Sequence[str]) -> str:
     shown = io.StringIO()
     with contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit, Exception):
         command.main([*words, "--help"])
-    options = dict.fromkeys(re.findall(r"--[a-z][\w.-]*", shown.getvalue()))
+    options = dict.fromkeys(re.findall(r"--[a-z][\w.-]*\w", shown.getvalue()))
+    group, dot, _ = token.partition(".")
+    if dot and not any(option.startswith(f"{group}.") for option in options):
+        return f". {group}.* options belong to another --reward or --learner"
     near = difflib.get_close_matches(token, options, 1)
     return f". Did you mean {near[0]}?" if near else ""
 

@@ -152,6 +152,14 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
             "unknown option --sed; see robo-rl train --help. Did you mean --se",
         ),
         (["evaluate", "runs/x", "again"], "unexpected 'again'; see robo-rl evaluate --help"),
+        (
+            ["train", "reach", "--reward", "offline", "--clip.alpha", "0.2"],
+            "train --help. --clip.* options belong to another --reward or --learner",
+        ),
+        (
+            ["train", "reach", "--reward", "offline", "--tuning.clip-ration", "0.2"],
+            "Did you mean --tuning.clip-ratio?",
+        ),
         (["sweep", "reach", "--over", "nosuch=1,2"], "unknown option --nosuch; see robo-rl train"),
         (["train", "reach", "--goal", "blorf it"], "; and 10 more (robo-rl list tasks)"),
         (["reward", "check", "none.py", "--task", "reach"], "cannot use none.py: No such file"),
