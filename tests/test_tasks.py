@@ -126,7 +126,7 @@ def test_an_observation_part_is_scaled_or_a_share_of_a_range() -> None:
 def test_a_task_without_observation_is_refused() -> None:
     hopper, reach = sims.TASKS["hopper"], sims.TASKS["reach"]
     task = type("NoObs", (hopper,), {"obs": Task.obs})()
-    with pytest.raises(NotImplementedError, match="'hopper' must define obs_parts or override obs"):
+    with pytest.raises(TypeError, match="'hopper' must define obs_parts or override obs"):
         BatchEnv(task, 1)
     parts = {"elbow": (ObsPart("elbow", 1),)}
     task = type("UnknownPart", (reach,), {"obs_parts": lambda self: parts})()

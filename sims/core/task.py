@@ -250,7 +250,7 @@ class Task(ABC, Generic[V]):
         """The reader of each array that ``obs_parts`` names, and the parts of each column."""
         columns = self.obs_parts()
         if not columns:
-            raise NotImplementedError(f"task {self.name!r} must define obs_parts or override obs")
+            raise TypeError(f"task {self.name!r} must define obs_parts or override obs")
         readers = (*self.signal_readers(), *self.command_readers())
         read = {reader.signal.name: reader.read for reader in readers}
         named = {x for parts in columns.values() for p in parts for x in (p.plus, p.minus) if x}
