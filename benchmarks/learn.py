@@ -231,7 +231,7 @@ def table_text(rows: Sequence[Measured]) -> str:
             )
         )
     return table(
-        ("who learns what", "good enough", "processor min", "then", "steps", "times ours"), lines
+        ("learner and task", "good enough", "processor min", "then", "steps", "times ours"), lines
     )
 
 

@@ -96,7 +96,7 @@ def dependencies(pyproject: Mapping[str, Any], before: Mapping[str, list[str]]) 
 
 
 def main() -> None:
-    """Writes the table anew."""
+    """Rewrites the table of licences in THIRD_PARTY.md."""
     text = FILE.read_text()
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
     lines = table(("package", "licence", "asked for by"), dependencies(pyproject, rows_of(text)))

@@ -115,7 +115,7 @@ class Comparison:
         ratios = self.ratios
         return (
             f"{self.name}: {median(self.ours):,.4g} {self.what.unit}, before "
-            f"{median(self.before):,.4g}; time {median(ratios):.3f} of before "
+            f"{median(self.before):,.4g}; time ratio {median(ratios):.3f} "
             f"({min(ratios):.3f} to {max(ratios):.3f}, {len(ratios)} pairs)"
             + ("" if self.passed else f": more than {SLOWER - 1:.0%} slower")
         )

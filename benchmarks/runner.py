@@ -103,7 +103,7 @@ def run(
 ) -> Results:
     """Measures the rows that the journal lacks, ``jobs`` side by side in processes of their own.
 
-    ``again`` measures all of them anew; ``stored`` measures nothing and tells all that is stored.
+    ``again`` measures every row again; ``stored`` measures nothing and reports what is stored.
     """
     made = experiment(name)
     every = made.rows(options)
@@ -118,7 +118,7 @@ def run(
     if not stored:
         say(
             f"{name}: {len(rows) - len(missing)} of {len(rows)} rows are in {book.path}"
-            + (", --again measures them anew" if len(missing) < len(rows) else "")
+            + (", --again measures them again" if len(missing) < len(rows) else "")
         )
         folder = runs / name
         for key in missing:

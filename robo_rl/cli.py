@@ -76,7 +76,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = 2 if isinstance(error, UsageError) else 1
         told = str(error)
         if isinstance(error, OSError) and error.filename and error.errno:
-            if error.strerror == os.strerror(error.errno):  # nobody's own words: "[Errno 2] ..."
+            if error.strerror == os.strerror(
+                error.errno
+            ):  # the system's words alone: "[Errno 2] ..."
                 told = f"cannot use {error.filename}: {error.strerror}"
         return fail(" ".join(told.split()) or type(error).__name__, status)
 

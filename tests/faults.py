@@ -21,7 +21,7 @@ class Promise(NamedTuple):
 
 H, L = "hold", "latched"  # a jerk-limited stop; leaves only by an operator's clear
 FAULTS: dict[int, Promise] = {
-    1: Promise("one reply dropped", "retried within the tick, counted, motion goes on"),
+    1: Promise("one reply dropped", "retried within the tick, counted, motion continues"),
     2: Promise("5 replies in a row dropped", f"{H}, {L} COMM_TIMEOUT"),
     3: Promise("one corrupt checksum; then 2 % of them", f"retried; {H} with a warning"),
     4: Promise("a reply 80 ms late", "discarded; the next reading is fresh and says its age"),
@@ -68,7 +68,7 @@ FAULTS: dict[int, Promise] = {
     35: Promise("terminal lost", "as SIGHUP"),
     36: Promise(
         "disk full, log writer dead",
-        "refused before the arm moves; later: the run goes on, then the command fails with a line",
+        "refused before the arm moves; later: the run continues, the command fails with a line",
     ),
     37: Promise("wall clock set by an hour", "no effect"),
     38: Promise("the loop wakes 300 ms late", f"periods skipped, no burst; {H} over the limit"),

@@ -204,7 +204,7 @@ def test_silent_controller_stream_is_stale(robot: str, took: Took) -> None:
             time.sleep(0.1)
             stops = arm.control.call("traffic")["stops"]
             assert stops[-1] == "communication_constraints_violation"
-        elif before is not None:  # the client itself goes on telling the last measurement's time
+        elif before is not None:  # the client still reports the last measurement's time
             assert arm.driver.newest == pytest.approx(before.t_device, abs=0.1)
 
 

@@ -43,7 +43,7 @@ def stream() -> Iterator[tuple[str, dict[int, float]]]:
                     self.wfile.write(head.encode() + b"\r\n\r\n" + data + b"\r\n")
                     time.sleep(max(0.0, begun + number / 30 - time.monotonic()))
             except OSError:
-                pass  # nobody looks any more
+                pass  # the client has closed the stream
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Camera)
     server.daemon_threads = True
@@ -104,7 +104,7 @@ def still_stream() -> Iterator[str]:
                     self.wfile.write(head.encode() + b"\r\n\r\n" + data + b"\r\n")
                     time.sleep(1 / 30)
             except OSError:
-                pass  # nobody looks any more
+                pass  # the client has closed the stream
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Camera)
     server.daemon_threads = True

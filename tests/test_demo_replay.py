@@ -436,7 +436,7 @@ def test_rate_limited_run_reports_rate_limited_success(
     old = json.loads((run.path / "result.json").read_text())
     old |= {"evaluation": old.pop("evaluation_unlimited"), "evaluation_shaped": limited}
     (run.path / "result.json").write_text(json.dumps(old))
-    assert run.result["evaluation"] == limited  # a run of before says so, too
+    assert run.result["evaluation"] == limited  # a run of version 0.1.0 is read so, too
 
 
 def test_resume_requires_the_same_demonstrations(demos: Path, tmp_path: Path) -> None:

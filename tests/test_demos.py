@@ -168,5 +168,5 @@ def test_demos_without_expert_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"failures in \[0, 1\], got 0.1, 2"):
         DemoConfig(failures=2)
     with pytest.raises(ValueError, match="seed must be in"):
-        DemoConfig(seed=VALIDATION_SEED)  # what judges teaches nobody
+        DemoConfig(seed=VALIDATION_SEED)  # evaluation seeds are not for demonstrations
     assert not list(tmp_path.iterdir())  # nothing half-written

@@ -292,7 +292,7 @@ def test_open_clip_loads_local_weights_or_explains(tmp_path: Path) -> None:
 
 
 def test_open_clip_fails_at_once_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody listens at that address; the hint is one that every command can follow."""
+    """No server listens at that address; every command can follow the hint."""
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")

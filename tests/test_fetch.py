@@ -57,7 +57,7 @@ def test_without_a_network_it_fails_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: Said
 ) -> None:
     with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # and nobody listens
+        closed.bind(("127.0.0.1", 0))  # bound, but not listening
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/weights.pt"
         monkeypatch.setitem(open_clip.pretrained._PRETRAINED["RN50"], "here", {"url": url})
         assert main(["fetch", "clip", "RN50:here"]) == 1

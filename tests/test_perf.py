@@ -40,9 +40,7 @@ def test_a_rate_that_falls_is_a_time_that_grows() -> None:
     figures = iter([800.0, 1000.0, 1000.0, 800.0])
     found = perf.compare("steps", RATE, lambda ours: next(figures), pairs=2)
     assert found.ratios == pytest.approx([1.25, 1.25]) and not found.passed
-    assert "800 steps/s, before 1,000; time 1.250 of before (1.250 to 1.250, 2 pairs)" in (
-        found.line()
-    )
+    assert "800 steps/s, before 1,000; time ratio 1.250 (1.250 to 1.250, 2 pairs)" in (found.line())
 
 
 def test_a_figure_is_of_the_tree_that_is_given(tmp_path: Path) -> None:

@@ -273,11 +273,11 @@ def test_success_needs_consecutive_positive_frames(
     assert again == {name: figures[name] for name in again}
     careless = evaluate_classifier(head, 0.0, 2, episodes, quick.seed)
     assert careless["false_positives"]["share"] == 1.0
-    nobody = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
+    no_success = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
     with pytest.raises(ValueError, match="no frame in which the goal is met: give more"):
-        fit_head(SuccessLoss(), nobody, quick)
+        fit_head(SuccessLoss(), no_success, quick)
     with pytest.raises(ValueError, match="0 meet the goal at their end: too few"):
-        fit_head(ProgressLoss(), nobody, quick)
+        fit_head(ProgressLoss(), no_success, quick)
 
 
 def ends(model: Progress | Critic, episodes: EmbeddedEpisodes) -> tuple[np.ndarray, np.ndarray]:
@@ -335,9 +335,9 @@ def test_critic_separates_ends_and_keeps_temporal_order(
     ranked, loose = (fit_head(CriticLoss(ranking=r), back, quick)[1]["order"] for r in (33.0, 0.0))
     outcome("order with the ranking loss", ranked, above=0.6)
     outcome("order, more than without the ranking loss", ranked - loose, above=0.6)
-    nobody = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
+    no_success = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
     with pytest.raises(ValueError, match="0 meet the goal at their end: successes and failures"):
-        fit_head(CriticLoss(), nobody, quick)
+        fit_head(CriticLoss(), no_success, quick)
 
 
 def test_value_rises_for_its_sentence_only(
@@ -358,9 +358,9 @@ def test_value_rises_for_its_sentence_only(
     outcome("value, more than for another sentence", good.min() - most, above=0.2)
     loose = fit_head(ValueLoss(texts, 20.0, inverse=0.0, contrast=0.0), episodes, quick)[1]
     outcome("order without the other losses", loose["order"], above=0.6)
-    nobody = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
+    no_success = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
     with pytest.raises(ValueError, match="0 meet the goal at their end: successes and failures"):
-        fit_head(ValueLoss(texts, 20.0), nobody, quick)
+        fit_head(ValueLoss(texts, 20.0), no_success, quick)
 
 
 @pytest.mark.parametrize("loss", [CriticLoss(), ValueLoss(TEXTS, 20.0)], ids=["critic", "value"])
@@ -376,9 +376,9 @@ def test_rated_episode_ends_are_training_data(episodes: EmbeddedEpisodes, loss: 
         return heads[0].net[-1].weight.detach().numpy()
 
     assert not np.allclose(rated(0), rated(3))
-    nobody = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
+    no_success = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
     with pytest.raises(ValueError, match="0 meet the goal at their end: successes and failures"):
-        fit_head(loss, nobody.beside(more, np.arange(40) % 2 == 0, ["Ann"] * 40), QUICK)
+        fit_head(loss, no_success.beside(more, np.arange(40) % 2 == 0, ["Ann"] * 40), QUICK)
 
 
 def test_value_starts_as_the_encoder_similarity(episodes: EmbeddedEpisodes) -> None:
@@ -394,7 +394,7 @@ def test_training_episodes_are_cached(tmp_path: Path, monkeypatch: pytest.Monkey
     task, few = sims.make_task("reach", goal="touch_red_cube"), {"lost": 2, "random": 2}
     encoder, config = Rows(), EpisodesConfig(demonstrations=2, **few)
     made_, again = encode_episodes(task, encoder, config), encode_episodes(task, encoder, config)
-    assert encoder.asked == 6 * 50  # the second time nobody was
+    assert encoder.asked == 6 * 50  # the second time none was
     np.testing.assert_array_equal(made_.seen.rows, again.seen.rows)
     assert made_.seen.by == again.seen.by and made_.seen.by[:2] == (EXPERT, EXPERT)
     assert made_.seen.met()[:2].all() and not made_.seen.met()[4:].any()
@@ -731,7 +731,7 @@ def test_terminal_labels_train_preferences(
     assert main([*asked, "--questions", "12", "--length", "2"]) == 0
     assert "got 'what'" in capsys.readouterr().out
     assert [a.said for a in LabelStore(store).read() if a.said] == ["first", "second"]
-    typing(*"12t1212121")  # the ten that are left; nobody is asked twice
+    typing(*"12t1212121")  # the ten that are left; none is asked for twice
     assert main(asked) == 0
     assert cv2.imread(str(store / "asked.png")) is not None
     assert "12 answers" in capsys.readouterr().out
@@ -869,8 +869,8 @@ def test_vlm_preferences_train_a_reward(
         assert LabelStore(store).frames(LabelStore(store).read()[0].first).shape[1] == 288
     files = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()]
     assert len(files) > 40 and not any(b"THE-SECRET" in content for content in files)
-    with pytest.raises(ValueError, match="unknown labeller 'somebody'; available: oracle, vlm"):
-        QueryConfig(labeller="somebody")
+    with pytest.raises(ValueError, match="unknown labeller 'someone'; available: oracle, vlm"):
+        QueryConfig(labeller="someone")
 
 
 class Shy:

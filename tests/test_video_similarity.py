@@ -189,7 +189,7 @@ def test_video_reward_of_episodes_matches_step_rewards() -> None:
     shown = record(task, move, episodes=3, seed=VALIDATION_SEED)
     drawn = BatchEnv(task, 1)
     np.testing.assert_allclose(recording_reward(model, drawn, shown), paid, atol=1e-6)
-    cover = play_actor(task, "somebody", lambda env, obs: move(obs), 3, VALIDATION_SEED)
+    cover = play_actor(task, "mover", lambda env, obs: move(obs), 3, VALIDATION_SEED)
     np.testing.assert_allclose(
         by_model(model)(cover, whole_episodes(cover)).reward, paid, atol=1e-6
     )

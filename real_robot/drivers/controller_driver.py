@@ -58,7 +58,7 @@ class ControllerDriver:
         # One that came faster than all others tells the difference best; it may grow by 100 ppm, as
         # clocks drift.
         self._offset = min(now - stamp, self._offset + 1e-4 * max(0.0, stamp - self._seen))
-        if stamp < self._seen:  # the controller was started anew
+        if stamp < self._seen:  # the controller was restarted
             self._offset = now - stamp
         self._seen = stamp
         self._seq += 1

@@ -114,7 +114,7 @@ class FrankaDriver(ControllerDriver):
 
     # Motion.
     def enable(self) -> None:
-        """Begins a motion that holds the arm where it is; one that is under way goes on.
+        """Begins a motion that holds the arm where it is; one that is under way continues.
 
         Raises:
             RobotFault: The robot reports a fault, or is in a mode in which it takes no motion.

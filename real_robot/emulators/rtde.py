@@ -121,7 +121,7 @@ class RtdeServer:
         return ("NOT_FOUND", ()) if known is None else known
 
     def stream(self, peer: RtdePeer, wait: bool) -> None:
-        """Sends a data package where one is due, or where nobody ``wait``s for that."""
+        """Sends a data package; with ``wait``, only once one is due."""
         now = self._controller.time
         if not peer.started or (wait and now + 1e-6 < peer.due):
             return

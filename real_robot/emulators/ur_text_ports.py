@@ -91,7 +91,7 @@ class RobotiqGripper:
         return float(np.clip((self._physics.qpos[-1] - closed) / (opened - closed), 0.0, 1.0))
 
     def move(self) -> None:
-        """Sets the joint's goal to what was told last."""
+        """Sets the joint's target to the last command."""
         closed, opened = self._physics.robot.gripper_range
         self._physics.goal[-1] = opened + (closed - opened) * self._jaw / 255.0
 

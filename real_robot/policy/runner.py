@@ -160,8 +160,9 @@ class PolicyRunner:
         )
 
     def watch(self, state: RobotState, index: int, goal: Array, gripper: float) -> None:
-        """Somebody else drives, to ``goal`` (n,) rad: what the policy would do is only noted, as
-        often as it would be asked. It is asked anew when the arm is its own again.
+        """Logs what the policy would do while the operator drives the arm to ``goal`` (n,) rad.
+
+        The policy is asked as often as otherwise, and once more when it has the arm again.
 
         An object that is hidden then, and an answer that is late, leave a gap in the log.
         """

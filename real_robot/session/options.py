@@ -1,4 +1,4 @@
-"""RunOptions: what ``real_robot.run`` may be told besides the arm and the bundle."""
+"""RunOptions: the settings of ``real_robot.run`` besides the arm and the bundle."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sims.core.task import Task
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How one run goes: what it acts on, who has a say in it, and who is told of it.
+    """Settings of one run: its scene and operator, its limits, and where results go.
 
     Raises:
         ValueError: ``steps`` and ``seconds`` are both given, or one is not above 0.
@@ -51,7 +51,7 @@ class RunOptions:
     stop: Callable[[], bool | Fault] | None = None
     latch: FaultLatch | None = None  # keeps a fault that latches; one that is kept refuses the run
 
-    # Who is told.
+    # Results.
     log: str | Path | None = None  # MCAP file to write
     film: Sequence[RecordedCamera] = ()  # cameras whose pictures the log gets
     judge: Callable[[RunResult], RunVerdict] | None = None  # asked once the arm is limp

@@ -162,7 +162,7 @@ def simulation_gap(log: Log) -> SimulationGap:
     The objects are where they were first seen.
 
     Raises:
-        ValueError: The log holds no ticks in which somebody drove.
+        ValueError: The log holds no ticks in which a policy or the operator drove.
     """
     ticks = [t for t in log.ticks if t["phase"] in ("run", "human")]
     if len(ticks) < 2:

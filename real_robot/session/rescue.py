@@ -38,8 +38,8 @@ def rescue(
         clock: What the loop is timed by; None: the host's.
         clearance: Keeps the arm clear of the table and itself on the way; where that is not
             possible it is relaxed where it stands.
-        heeds: Ctrl-C, SIGTERM and SIGHUP relax the arm where it stands. Else they do nothing:
-            nobody would bring the arm to rest after it.
+        heeds: Ctrl-C, SIGTERM and SIGHUP relax the arm where it stands. Else they do nothing,
+            since no other process would bring the arm to rest.
 
     Returns:
         How it ended, and which joints let go.

@@ -57,7 +57,7 @@ class OperatorControl:
     """The person who may take the arm, and what came of it.
 
     Args:
-        human: Where the person's input comes from; None: nobody is there.
+        human: Where the operator's input comes from; None: there is no operator.
         handover: Blends the person's targets in and out.
         joints: Names of the arm's joints, for refusals.
         notes: Gets the first refusal.
@@ -80,7 +80,7 @@ class OperatorControl:
         return self._human.read() if self._human else None
 
     def has_arm(self, hand: OperatorInput | None, command: Array, now: float, has: bool) -> bool:
-        """Whether the person has the arm; who is refused it is told once.
+        """Whether the operator has the arm. A refusal is noted once.
 
         Args:
             hand: What the person wants.
@@ -101,7 +101,7 @@ class Session:
 
     Args:
         arm: The driver behind its safety filter.
-        runner: The policy; None: nobody drives, the arm is only brought to rest.
+        runner: The policy; None: the arm is only brought to rest.
         park: (J,) rad, the park pose; empty: there is none.
         config: What the run allows.
         clock: What the loop is timed by.
@@ -334,7 +334,7 @@ class Session:
         self._flush()
 
     def _regain(self) -> None:
-        """Begins anew with a device that nobody speaks to any more: it kept its last target.
+        """Reconnects to a device that lost its client; it holds its last target.
 
         Tried once: what has ended two processes is the device's doing.
         """
@@ -369,7 +369,7 @@ class Session:
             if (latch := self._callbacks.latch) is not None:
                 try:
                     latch.set(error.fault, str(error))
-                except OSError as trouble:  # the stop goes on; this process still knows it
+                except OSError as trouble:  # the stop continues; this process still knows the fault
                     self._notes.append(f"the fault could not be saved: {trouble}")
 
     # One period.

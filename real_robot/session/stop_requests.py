@@ -42,7 +42,7 @@ class StopRequests:
         self._borne, self.stopping = self._borne_later, True
 
     def check(self) -> None:
-        """Returns where nobody wants the loop to stop.
+        """Returns if there is no request to stop the loop.
 
         Raises:
             Interrupted: A signal came, or the operator asked to stop.

@@ -219,8 +219,9 @@ class OpenClip(TorchEncoder):
 
 @contextmanager
 def _offline_at_once() -> Iterator[None]:
-    """While weights are looked for in the cache alone where their server does not answer, which
-    else takes the better part of a minute; through a proxy nobody asks."""
+    """Looks for weights in the cache alone while their server does not answer.
+
+    Otherwise the client retries for most of a minute. Behind a proxy the server is not tried."""
     address = urlparse(os.environ.get("HF_ENDPOINT", "https://huggingface.co"))
     from huggingface_hub import constants
 

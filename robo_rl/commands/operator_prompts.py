@@ -43,8 +43,8 @@ def arm_fault_latch(command: ArmSessionOptions) -> FaultLatch:
 
 
 def confirm_clear(command: ArmSessionOptions, latch: FaultLatch, console: Console) -> bool:
-    """Returns whether the operator wants the fault cleared. Raises LatchedError where there is a
-    fault and nobody confirms."""
+    """Returns whether the operator wants the fault cleared. Raises LatchedError for a
+    fault that the operator does not confirm."""
     why = latch.reason()
     confirmed = command.clear_fault
     if why and not confirmed and sys.stdin.isatty():

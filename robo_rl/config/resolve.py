@@ -35,7 +35,7 @@ class ResolvedRun:
 
     @property
     def judged(self) -> bool:
-        """Whether success can be told; if not, the task's own goal is not the one asked for."""
+        """Whether the goal has a success judge; else ``task``'s own goal is another one."""
         return bool(self.goal.key)
 
     @property

@@ -211,15 +211,16 @@ def _cached(
 def play_external_baselines(
     task: ExternalTask, episodes: int, seed: int, progress: Progress
 ) -> dict[str, EpisodeOutcome]:
-    """{baseline: what became of its episodes}, the first of ``episodes`` of ``seed``; measured each
-    time, for nobody here can tell when such an env has changed."""
+    """Returns {baseline: outcome of its episodes}, the first of ``episodes`` of ``seed``.
+
+    They are measured each time, since a change of an external env cannot be detected."""
     few = min(episodes, FEWEST)
     made = partial(make_evaluation_env, task, few, seed=seed)
     return _play_baselines(made, lambda name, share: progress(NAMES[name], share), few)
 
 
 def success_of(played: Mapping[str, EpisodeOutcome]) -> Baselines | None:
-    """The baselines' success in the episodes ``played``; None where it cannot be told."""
+    """The baselines' success in the episodes ``played``; None without a success judge."""
     rates = {
         name: SuccessRate(int(outcome.success.sum()), len(outcome.success))
         for name, outcome in played.items()
@@ -231,7 +232,7 @@ def success_of(played: Mapping[str, EpisodeOutcome]) -> Baselines | None:
 def _play_baselines(
     made: Callable[[], BatchEnv | GymnasiumEnv], progress: Progress, episodes: int = 0
 ) -> dict[str, EpisodeOutcome]:
-    """What became of each baseline in the same episodes of an env that is ``made`` anew."""
+    """Returns the outcome of each baseline in the same episodes; ``made`` makes its env."""
     played = {}
     for name in NAMES:
         env = made()

@@ -186,7 +186,7 @@ def evaluate(
         episodes: how many; each is one of those that ``seed`` gives.
         seed: of the episodes.
         shaped: within the limits that the bridge on a real arm keeps to.
-        progress: is told the stage, and the share of it that is done, in [0, 1].
+        progress: called with the stage and the share of it that is done, in [0, 1].
         randomize: the width of what environments differ in, and of the errors in what they sense
             (``sims/randomization/domain_randomization.py``), or what exactly.
         baselines: also measure what is reached without learning, in the same episodes.

@@ -129,7 +129,9 @@ def _recorded(
 
 
 def _frames_now(env: GymnasiumEnv, size: tuple[int, int] | None, crop: bool) -> tuple[Array, Array]:
-    """What is shown and what is seen of each environment; an env may draw a megabyte a step."""
+    """Returns the frames for the video and for the reward, (N, H, W, 3) uint8 each.
+
+    They are resized at once, since an env may render a megabyte a step."""
     drawn = env.render()
     height, width = drawn.shape[1:3]
     shown = resize_frames(drawn, (HEIGHT, 2 * round(HEIGHT * width / height / 2)))

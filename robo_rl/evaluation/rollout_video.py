@@ -1,8 +1,7 @@
-"""A policy's episodes as a video, each above the curve of its reward, and the frames that were paid
-most.
+"""Writes a policy's episodes as a video, each above the curve of its reward, and the frames with
+the highest reward.
 
-Where nobody can judge, the latter are what there is to look at: a reward that pays for the wrong
-thing shows it in the frames that it pays most for.
+Without a success judge, those frames show whether the reward is high for the wrong thing.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ def task_for(sentence: str, *, own: bool, typed: str) -> str:
 
     ValueError where several have that goal, or where it names neither the robot nor a thing.
     NotRead where a task that knows all it speaks of does not read it, or that knows most of the
-    things and has something to offer for words that nobody knows.
+    things and has a suggestion for the unknown words.
 
     ``own``: it is about somebody's own things, which are on the table of task ``tabletop``.
     ``typed``: how a task is named beside a sentence, with {task} and {sentence}.

@@ -21,7 +21,7 @@ FAR = 10.0  # deviations
 # share ADDED of it: one wrong reading ruins no scale, and a column that begins to move has its
 # scale after few steps.
 OUTLIER, ADDED = 1000.0, 0.1
-_FEW = 16  # observations, of fewer of which nobody knows what is far
+_FEW = 16  # observations; with fewer no outlier can be recognised
 _LEAST_STD = 1e-4  # a column that hardly moves is not blown up
 
 # What is looked at before learning: rows that begin anywhere, and push one way from there.

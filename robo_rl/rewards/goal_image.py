@@ -47,7 +47,7 @@ def build(request: RewardRequest) -> BuiltReward:
     frames = sample_frames(request, encoder, SceneConfig())
     model.calibrate(frames_segment(frames))
     count = f"{len(pictures)} goal picture{'s' if len(pictures) > 1 else ''}"
-    states = about.get("states", "whoever took them has not said of what")
+    states = about.get("states", "no metadata: source unknown")
     return BuiltReward(
         model,
         f"likeness to {count} in {path.name}",

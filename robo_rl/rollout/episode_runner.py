@@ -14,10 +14,10 @@ from sims.external.gymnasium_env import GymnasiumEnv
 Array = np.ndarray
 Act = Callable[[Array], Array]  # obs (n, obs_dim) -> action (n, act_dim), row by row
 Choose = Callable[[Array, Array], Array]  # (obs (N, obs_dim), active (N,) bool) -> (N, act_dim)
-# After every step -> (N,) bool, success by now; None: nobody can tell.
+# After every step -> (N,) bool, success by now; None: no success judge.
 Judge = Callable[[Any, StepResult], Array | None]
 
-BLOCK = 64  # rows that a policy is asked for at once, whoever of them is left
+BLOCK = 64  # envs whose actions are computed at once, running or not
 
 
 class EpisodeOutcome(NamedTuple):
@@ -71,7 +71,7 @@ def run_episode(
         env: the environments; they are reset first.
         choose: the policy, (obs (N, obs_dim), active (N,) bool) -> action (N, act_dim).
         judge: asked after every step, so it may remember; what it says at an episode's end counts.
-        progress: is told the share of the longest episode that is done, in [0, 1].
+        progress: called with the share of the longest episode that is done, in [0, 1].
     """
     obs, n = env.reset(), env.num_envs
     active, failed, success = np.ones(n, bool), np.zeros(n, bool), np.zeros(n, bool)
@@ -112,7 +112,7 @@ def run_episodes(
     """Returns what became of the first ``episodes`` episodes of ``env``, one after the other in
     each environment where there are fewer of them.
 
-    The arrays of the outcome have shape (episodes,); ``progress`` is told the share that is done.
+    The arrays of the outcome have shape (episodes,); ``progress`` gets the share that is done.
     """
     parts: list[EpisodeOutcome] = []
     share = min(env.num_envs / episodes, 1.0)  # of all, in one go

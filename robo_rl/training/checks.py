@@ -58,12 +58,12 @@ def check_reachable(resolved: ResolvedRun, num_threads: int) -> None:
     if task.formula is None:
         return
     checked = task if isinstance(task, GoalTask) else GoalTask(inner=task)
-    with suppress(NoMargin):  # what can be told and not measured may be anything
+    with suppress(NoMargin):  # a formula that cannot be measured is not checked
         check_feasible(checked, seed=resolved.config.seed, num_threads=num_threads)
 
 
 def pre_run_advice(resolved: ResolvedRun) -> str:
-    """Returns what somebody should know before minutes pass; "" where there is nothing."""
+    """Returns advice before a long training; "" if there is none."""
     config, task, goal = resolved.config, resolved.task, resolved.goal
     helped = any(getattr(config.tuning, by, None) for by in ("demos", "base", "interventions"))
     if helped or goal.formula is None or not task.solved:

@@ -54,7 +54,7 @@ class EvalCallback(Hook):
         warn: Callable[[str], None] = lambda text: None,
     ):
         """``judge`` answers figures, ``success`` or else ``return`` among them, in about ``cost``
-        env steps (0: who learns makes none); ``eval_points`` in ``env_steps`` are asked for.
+        env steps (0: an offline learner makes none), ``eval_points`` times in ``env_steps``.
         Training ends once success is ``stop_at`` (0: never), or with ``stop_overoptimised`` once
         an evaluation finds that."""
         self._judge, self._run, self._told, self._warn = judge, run, on_evaluation, warn

@@ -85,7 +85,7 @@ def _async_reward(resolved: ResolvedRun, name: str) -> tuple[RewardModel, BatchE
     config = resolved.config
     env = BatchEnv(resolved.task, SCORED, seed=config.seed + 1, num_threads=1)
     made = make_reward(name, resolved.goal, env, config.scoring)
-    assert made.model is not None  # or nobody would have asked for it
+    assert made.model is not None  # async scoring is refused for the rewards of the simulator
     return made.model, env
 
 

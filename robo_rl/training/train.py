@@ -71,8 +71,8 @@ def train(
     Args:
         config: what to train; None: the defaults, or what the resumed run began with.
         resume: folder of a run to continue, with what ``config`` changes of it and may
-            (``env_steps``: it goes on for more).
-        console: is told what happens, and shows progress; None: silent.
+            (``env_steps`` extends it).
+        console: shows messages and progress; None: silent.
 
     Raises:
         ValueError: options that do not fit each other, the goal or the task, a run folder that is
@@ -97,8 +97,7 @@ def train(
 
 
 def reward_name(config: SettledConfig, resume: Path | None) -> str:
-    """Returns the reward's name; a run that goes on keeps its program, whatever became of the
-    file."""
+    """Returns the reward's name; a resumed run uses its own copy of a reward program."""
     if resume is not None and (resume / PROGRAM).exists():
         return f"{CODE}{resume / PROGRAM}"
     return config.reward
@@ -318,7 +317,7 @@ class _Training:
         return result | ({"overoptimised": turned} if turned else {})
 
     def _write_video(self, run: RunDir, learner: Learner) -> None:
-        """Writes some episodes as a video, and what was paid most where nobody judges success."""
+        """Writes episodes as a video and, without a success judge, the frames of highest reward."""
         external, made = self.resolved.external, self.made
         if external and not made.camera:
             return  # an external env is rendered for a reward that looks at it, or not at all

@@ -270,7 +270,7 @@ class BatchEnv:
     def _undo(self, diverged: Array, commands: Array) -> None:
         """Puts rows (N,) bool back to where they were before the step, with their ``commands``."""
         before = self._before
-        # Whoever wrote a NaN into a state gets the one before it back.
+        # A NaN that was written into a state is replaced by the state before it.
         spoilt = diverged & ~np.isfinite(before).all(axis=1)
         before[spoilt] = self._kept[spoilt]
         self._state[diverged] = before[diverged]

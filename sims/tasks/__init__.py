@@ -41,7 +41,7 @@ TASKS: dict[str, type[Task[Any]]] = {
     task.name: task for task in (*ARM_TASKS, CustomTabletop, *BODIES)
 }
 
-# Bodies of before, and the environments of Gymnasium that train them.
+# Removed bodies, and the Gymnasium environments to use in their place.
 REMOVED: dict[str, str] = {
     "inverted_pendulum": "gym:InvertedPendulum-v5",
     "pusher": "gym:Pusher-v5",

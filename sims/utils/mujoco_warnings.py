@@ -6,8 +6,8 @@ import sys
 
 
 def take_mujoco_warnings() -> None:
-    """Has the first of each kind of MuJoCo's warnings on stderr, and none in a MUJOCO_LOG.TXT in
-    the working directory; a handler that somebody has set stays."""
+    """Prints the first of each kind of MuJoCo's warnings to stderr instead of MUJOCO_LOG.TXT in the
+    working directory. A handler that is already set stays."""
     mujoco = sys.modules.get("mujoco")
     if mujoco is None or mujoco.get_mju_user_warning() is not None:
         return
