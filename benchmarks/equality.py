@@ -18,25 +18,18 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from safetensors.numpy import load_file
 
+from benchmarks.perf import checkout
 from sims.utils.process import ROOT, start_user_program
 
 SPEC = ROOT / "benchmarks" / "equality.toml"
 COMPARED = {".safetensors", ".npz", ".json", ".csv", ".py"}
-
-
-def checkout(commit: str, tree: Path) -> Path:
-    """A worktree of ``commit`` at ``tree``."""
-    if not tree.exists():
-        command = ("worktree", "add", "--quiet", "--detach", str(tree), commit)
-        if start_user_program("git", *command, cwd=ROOT).wait():
-            raise SystemExit(f"git cannot check out {commit!r}; give a commit of this repository")
-    return tree
 
 
 def execute(number: int, argv: list[str], tree: Path, work: Path) -> None:
@@ -147,25 +140,24 @@ def main() -> int:
     parser.add_argument("--only", type=int, nargs="*", help="numbers of commands (default: all)")
     options = parser.parse_args()
     spec = tomllib.loads(SPEC.read_text())
-    works = []
-    for side, commit in zip(("before", "after"), options.commits, strict=True):
-        work = (options.keep / side).resolve()
-        work.mkdir(parents=True, exist_ok=True)
-        works.append((checkout(commit, work.with_name(f"{side}-tree")), work))
+    works = [(options.keep / side).resolve() for side in ("before", "after")]
     print("| command | files | values | differences | new |\n|---|---|---|---|---|")
     differing = 0
-    for number, command in enumerate(spec["command"], 1):
-        if options.only and number not in options.only:
-            continue
-        for tree, work in works:
-            execute(number, command["argv"], tree, work)
-        result = compare(number, command, [work for _, work in works], spec)
-        found = result["differences"]
-        differing += bool(found)
-        line = f"| `{' '.join(command['argv'])}` | {result['files']} | {result['values']} |"
-        print(line, len(found), "|", result["new"], "|", flush=True)
-        for place in found:
-            print(f"{number}: {place}", file=sys.stderr)
+    with ExitStack() as stack:
+        trees = [stack.enter_context(checkout(commit)) for commit in options.commits]
+        for number, command in enumerate(spec["command"], 1):
+            if options.only and number not in options.only:
+                continue
+            for tree, work in zip(trees, works, strict=True):
+                work.mkdir(parents=True, exist_ok=True)
+                execute(number, command["argv"], tree, work)
+            result = compare(number, command, works, spec)
+            found = result["differences"]
+            differing += bool(found)
+            line = f"| `{' '.join(command['argv'])}` | {result['files']} | {result['values']} |"
+            print(line, len(found), "|", result["new"], "|", flush=True)
+            for place in found:
+                print(f"{number}: {place}", file=sys.stderr)
     return int(differing > 0)
 
 
