@@ -16,6 +16,7 @@ from doc_commands import PAGES, ROOT, Page, read_page, small
 import sims
 from robo_rl.cli import accept_scientific_integers, main, raising_usage_errors, run
 from robo_rl.commands.train import parse_train
+from sims.utils import plugins
 
 READ = [read_page(path) for path in PAGES]
 WITH_COMMANDS = [page for page in READ if page.shown]
@@ -52,12 +53,16 @@ def ids(page: Page) -> str:
 
 @pytest.fixture(autouse=True)
 def tasks_of_this_test() -> Iterator[None]:
-    """Forgets the tasks and modules that a page's --import brings in."""
+    """Forgets what a page's --import brings in: tasks, modules, and the name for subprocesses."""
     import gymnasium
 
+    imports = os.environ.get(plugins.VARIABLE)
     kept = [(table, set(table)) for table in (sims.TASKS, gymnasium.registry)]
     modules = set(sys.modules)
     yield
+    os.environ.pop(plugins.VARIABLE, None)
+    if imports is not None:
+        os.environ[plugins.VARIABLE] = imports
     for table, names in kept:
         for name in set(table) - names:
             del table[name]
